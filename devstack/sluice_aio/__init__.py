@@ -1,1 +1,1 @@
-"""A whole Sluice cluster on one machine: for playing, for the demo and for the functional tests."""
+"""A whole Sluice cluster on one machine: for development, for the demo and for the functional tests."""

@@ -25,7 +25,7 @@ from sluice_core.process.command_line import add_version
 RUNNING: Final = 0
 PARTLY: Final = 1
 STOPPED: Final = 3
-#: What a shell says of a command that Ctrl-C ended.
+#: Exit status of a shell for a command that Ctrl-C ended.
 INTERRUPTED: Final = 130
 
 
@@ -77,7 +77,7 @@ def parser() -> argparse.ArgumentParser:
 def read_profiles(text: str) -> frozenset[str]:
     """The profiles that ``--with`` names.
 
-    :raises ArgumentTypeError: for one that is none
+    :raises ArgumentTypeError: for an unknown profile
     """
     names = frozenset(text.split(","))
     for name in sorted(names - components.PROFILES.keys()):
@@ -87,7 +87,7 @@ def read_profiles(text: str) -> frozenset[str]:
 
 
 def layout_of(arguments: argparse.Namespace) -> Layout:
-    """The layout that options and environment ask for."""
+    """The layout from options and environment."""
     environment = dict(os.environ)
     if arguments.folder:
         environment["SLUICE_DIR"] = arguments.folder
@@ -99,7 +99,7 @@ def layout_of(arguments: argparse.Namespace) -> Layout:
 
 
 def rows(layout: Layout) -> list[Row]:
-    """What the cluster's folder says, compared with what really runs."""
+    """The records in the cluster's folder, compared with the running processes."""
     records = Records(layout.run).load().values()
     return [Row(one.service, one.processes[0].pid, one.port, _state(one)) for one in records]
 
@@ -132,8 +132,8 @@ def show_status(layout: Layout) -> int:
 
 
 def up(layout: Layout, plain: bool, profiles: frozenset[str] = frozenset()) -> int:
-    """Start a cluster and say how to use it."""
-    Cluster(layout.for_demo()).refuse_when_running()  # a kept demo holds the same ports
+    """Start a cluster and print how to use it."""
+    Cluster(layout.for_demo()).refuse_when_running()  # a kept demo uses the same ports
     names = components.DEFAULT | {"rewriter", "motifs"}
     names = names.union(*(components.PROFILES[one] for one in profiles))
     setup = Setup(
@@ -152,28 +152,28 @@ def up(layout: Layout, plain: bool, profiles: frozenset[str] = frozenset()) -> i
 
 
 def down(layout: Layout) -> int:
-    """Stop what runs; nothing running is fine too."""
+    """Stop the running services; no running service is not an error."""
     stopped = [name for one in (layout, layout.for_demo()) if one.run.exists() for name in stop_recorded(one)]
     print(f"stopped {', '.join(stopped)}" if stopped else f"no cluster runs in {layout.folder}")
     return 0
 
 
 def demo(layout: Layout, keep: bool) -> int:
-    """Bring up a cluster, show the main job, stop it again."""
-    from sluice_aio.demo.demo import run_demo  # only here are swiftclient's and Swift's modules needed
+    """Start a cluster, run the demo, stop it again."""
+    from sluice_aio.demo.demo import run_demo  # only this needs swiftclient's and Swift's modules
 
     return run_demo(layout, keep)
 
 
 def demo_block(layout: Layout, keep: bool) -> int:
-    """Bring up a cluster with Cinder, show its volumes, stop it again."""
-    from sluice_aio.demo.block import run_block_demo  # only here is the client needed
+    """Start a cluster with Cinder, run the demo of volumes, stop it again."""
+    from sluice_aio.demo.block import run_block_demo  # only this needs the client
 
     return run_block_demo(layout, keep)
 
 
 def interrupt(number: int, frame: object) -> None:
-    """A signal handler: end as Ctrl-C would."""
+    """A signal handler: end like Ctrl-C."""
     raise Interrupted(signal.Signals(number).name)
 
 

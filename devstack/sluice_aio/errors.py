@@ -1,4 +1,4 @@
-"""What can go wrong while starting and stopping a cluster."""
+"""Errors while starting and stopping a cluster."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from sluice_core.errors import SluiceError
 
 
 class LaunchError(SluiceError):
-    """The cluster cannot be brought up, or not as asked; the message says what to do."""
+    """The cluster cannot be started, or not as requested; the message says what to do."""

@@ -1,4 +1,4 @@
-"""How to play with a cluster that ``up`` has started: addresses, users, and files to source in a shell."""
+"""Addresses, users, and files to source in a shell, for a cluster that ``up`` has started."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sluice_aio.keystone.http import DOMAIN
 
 
 def show_tempauth(cluster: Cluster, plain: bool) -> None:
-    """Print where a cluster with tempauth is; ``plain``: also the proxy without Sluice."""
+    """Print the addresses of a cluster with tempauth; ``plain``: also the proxy without Sluice."""
     layout = cluster.layout
     user, (key, account) = next(iter(USERS.items()))
     print(f"swift      {cluster.proxy_url}/auth/v1.0  user {user}, key {key}, account {account}")
@@ -27,7 +27,7 @@ def show_tempauth(cluster: Cluster, plain: bool) -> None:
 
 
 def show_keystone(cluster: Cluster, profiles: Collection[str]) -> None:
-    """Print where a cluster with Keystone is, and what its ``profiles`` add."""
+    """Print the addresses of a cluster with Keystone, and the additions of its ``profiles``."""
     layout = cluster.layout
     user = next(iter(seed.PEOPLE))
     print(f"keystone   {layout.keystone_url}")
@@ -44,7 +44,7 @@ def show_keystone(cluster: Cluster, profiles: Collection[str]) -> None:
 
 
 def write_playrc(layout: Layout) -> Path:
-    """A file to source in a shell: what ``curl`` and ``swift`` need; readable by its owner only."""
+    """Write a file to source in a shell: variables for ``curl`` and ``swift``; readable by its owner only."""
     user, (key, _) = next(iter(USERS.items()))
     lines = [
         f"export SLUICE_URL={layout.url('api')}",
@@ -60,7 +60,7 @@ def write_playrc(layout: Layout) -> Path:
 
 
 def write_openrc(layout: Layout, user: str) -> Path:
-    """A file to source: what ``openstack``, ``sluice`` and ``cinder`` need as ``user``; readable by its owner only."""
+    """Write a file to source: variables for ``openstack``, ``sluice`` and ``cinder`` as ``user``; mode 0600."""
     if user == seed.ADMIN:  # its project has the same name
         password, project = seed.password(layout, user), user
     else:

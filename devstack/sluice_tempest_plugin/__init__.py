@@ -1,1 +1,1 @@
-"""Tempest's tests of Sluice: the API, and what its policies do to the objects of a real Swift."""
+"""Tempest tests of Sluice: the API, and the effect of its policies on objects of a real Swift."""

@@ -1,7 +1,7 @@
-"""The operations of an API by name, as its OpenAPI document describes them.
+"""The operations of an API by name, from its OpenAPI document.
 
-A request is made of the operation's parameters, and an answer is held against its description: whoever reads a field
-that is not there learns it, and so does an API that does not keep its own description.
+A request is made from the operation's parameters, and an answer is checked against its description: a test that reads a
+missing field fails, and so does an API that violates its own description.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _METHODS: Final = ("get", "put", "post", "delete")
 
 
 class UndescribedAnswer(Exception):
-    """An answer that the document does not foresee."""
+    """An answer that contradicts the document."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One call; ``parameters`` maps keyword arguments to where a parameter is (path, query, header) and its name.
+    """One call; ``parameters`` maps keyword arguments to the place of a parameter (path, query, header) and its name.
 
     A keyword argument is the parameter's name in lower case with ``_`` for ``-``.
     """
@@ -39,13 +39,13 @@ class Operation:
 
     @property
     def success(self) -> list[int]:
-        """The statuses of answers that are no errors."""
+        """The statuses of successful answers."""
         return [int(status) for status in self.responses if status < "400"]
 
     def request(self, given: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
-        """The relative URL and the headers of a request with these parameters.
+        """Return the relative URL and the headers of a request with these parameters.
 
-        :raises TypeError: for a parameter that the operation does not have, or one of its path that is missing
+        :raises TypeError: for an unknown parameter, or a missing one of the path
         """
         unknown = sorted(set(given) - set(self.parameters))
         if unknown:
@@ -67,16 +67,16 @@ class Operation:
 
 
 class Description:
-    """What an OpenAPI ``document`` says."""
+    """The content of an OpenAPI ``document``."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self._components = document["components"]
         self._operations = {one.name: one for one in _operations(document)}
 
     def operation(self, name: str) -> Operation:
-        """The operation with the id ``name``.
+        """Return the operation with the id ``name``.
 
-        :raises AttributeError: when there is none
+        :raises AttributeError: if there is none
         """
         if name not in self._operations:
             near = difflib.get_close_matches(name, self._operations, 1)
@@ -85,9 +85,9 @@ class Description:
         return self._operations[name]
 
     def check(self, operation: Operation, status: int, body: Any) -> None:
-        """Hold the data of a JSON answer, None for an empty one, against the description.
+        """Check the data of a JSON answer, None for an empty one, against the description.
 
-        :raises UndescribedAnswer: when they differ
+        :raises UndescribedAnswer: if they differ
         """
         described = operation.responses[str(status)].get("content", {}).get(JSON)
         if described is None:
@@ -118,5 +118,5 @@ def _argument(name: str) -> str:
 
 
 def _text(value: Any) -> str:
-    """Booleans as the API reads them."""
+    """Booleans in the form that the API reads."""
     return str(value).lower() if isinstance(value, bool) else str(value)

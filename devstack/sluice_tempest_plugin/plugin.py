@@ -1,4 +1,4 @@
-"""What Tempest asks of a plugin; it finds this class by the entry point ``tempest.test_plugins``."""
+"""The interface of a Tempest plugin; Tempest finds this class by the entry point ``tempest.test_plugins``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class SluiceTempestPlugin(plugins.TempestPlugin):
     """Tests, options and the service client."""
 
     def load_tests(self) -> tuple[str, str]:
-        """The folder of the tests, and the one that their names begin below."""
+        """Return the folder of the tests, and the top folder of their names."""
         package = Path(__file__).resolve().parent
         return str(package / "tests"), str(package.parent)
 
@@ -26,7 +26,7 @@ class SluiceTempestPlugin(plugins.TempestPlugin):
         config.register_opt_group(conf, sluice_config.sluice_feature_group, sluice_config.SluiceFeaturesGroup)
 
     def get_opt_lists(self) -> list[tuple[str, list[Any]]]:
-        """The same, for the sample of ``tempest.conf``."""
+        """Return the same, for the sample of ``tempest.conf``."""
         return [
             ("service_available", [sluice_config.service_option]),
             (sluice_config.sluice_group.name, sluice_config.SluiceGroup),
@@ -34,7 +34,7 @@ class SluiceTempestPlugin(plugins.TempestPlugin):
         ]
 
     def get_service_clients(self) -> list[dict[str, Any]]:
-        """``sluice.SluiceClient`` of every client manager."""
+        """Return ``sluice.SluiceClient`` for every client manager."""
         return [
             {
                 "name": "sluice",

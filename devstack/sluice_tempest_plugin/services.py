@@ -1,4 +1,4 @@
-"""A client of Tempest's whose methods are the operations of the OpenAPI document that the API serves at ``/schema``.
+"""A Tempest client whose methods are the operations of the OpenAPI document at ``/schema`` of the API.
 
 ``client.update_policy(policy_id=…, if_match=…, body={…}, wait=30)`` calls the operation ``update_policy``.  Its other
 parameters are keyword arguments (:class:`~sluice_tempest_plugin.openapi.Operation`); the body is data for JSON, bytes
@@ -19,7 +19,7 @@ from sluice_tempest_plugin.openapi import JSON, Description, Operation
 class SluiceClient(rest_client.RestClient):
     """Calls of the API as one user; errors are those of :mod:`tempest.lib.exceptions`."""
 
-    #: Address of an API → what it says of itself; read once in each test process.
+    #: Address of an API → its document; read once in each test process.
     _descriptions: ClassVar[dict[str, Description]] = {}
 
     def __getattr__(self, name: str) -> Any:

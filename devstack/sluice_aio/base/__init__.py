@@ -1,1 +1,1 @@
-"""What configurations, Keystone and the cluster build on: layout, set-up, server processes, HTTP."""
+"""The base of configurations, Keystone and the cluster: layout, set-up, server processes, HTTP."""

@@ -22,7 +22,7 @@ class RedisServer(Server):
 
     @property
     def url(self) -> str:
-        """What clients connect to."""
+        """The URL for clients."""
         return f"redis://{HOST}:{self.port}/0"
 
     def argv(self) -> list[str]:
@@ -48,16 +48,16 @@ class MemcachedServer(Server):
 
     @property
     def address(self) -> str:
-        """``host:port``, as Swift's ``memcache_servers`` wants it."""
+        """``host:port``, in the form of Swift's ``memcache_servers``."""
         return f"{HOST}:{self.port}"
 
     @property
     def url(self) -> str:
-        """The same as a URL."""
+        """The address as a URL."""
         return f"memcached://{self.address}"
 
     def argv(self) -> list[str]:
-        # as root memcached insists on a user to change to
+        # memcached started by root requires the name of another user
         user = ["-u", "nobody"] if os.geteuid() == 0 else []
         return ["memcached", "-l", HOST, "-p", str(self.port), "-U", "0", "-m", "64", *user]
 
@@ -68,8 +68,8 @@ class MemcachedServer(Server):
 class RabbitServer(Server):
     """RabbitMQ without plugins, with an epmd of its own (Erlang's port mapper, normally one per machine).
 
-    Started past Debian's wrapper script, so that it runs as whoever we are and writes only to
-    ``folder``; ``exec`` all the way down, so that ``pid`` is the broker itself.
+    It is started without Debian's wrapper script, so it runs as the present user and writes only to
+    ``folder``.  Every process on the way uses ``exec``, so ``pid`` is the broker itself.
     """
 
     name = "rabbitmq"
@@ -84,7 +84,7 @@ class RabbitServer(Server):
 
     @property
     def url(self) -> str:
-        """What clients connect to."""
+        """The URL for clients."""
         return f"amqp://guest:guest@{HOST}:{self.port}/%2F"
 
     @property
@@ -101,15 +101,15 @@ class RabbitServer(Server):
             "+S 2:2",
             "-start_epmd false",
             "-kernel inet_dist_use_interface {127,0,0,1}",
-            "-mnesia core_dir false",  # else a broker that is cut short writes into whatever folder we are in
+            "-mnesia core_dir false",  # otherwise a broker that is killed writes into the present folder
         ]
         return {
             "PATH": os.environ.get("PATH", os.defpath),
             "LANG": "C.UTF-8",
-            "HOME": str(home),  # the Erlang cookie goes there
+            "HOME": str(home),  # place of the Erlang cookie
             "ERL_EPMD_PORT": str(self.epmd_port),
             "ERL_EPMD_ADDRESS": HOST,
-            "RUNNING_UNDER_SYSTEMD": "true",  # makes the script exec the broker instead of guarding it
+            "RUNNING_UNDER_SYSTEMD": "true",  # makes the script exec the broker instead of supervising it
             "RABBITMQ_CONF_ENV_FILE": str(home / "rabbitmq-env.conf"),
             "RABBITMQ_CONFIG_FILE": str(home / "rabbitmq.conf"),
             "RABBITMQ_ADVANCED_CONFIG_FILE": str(home / "advanced.config"),

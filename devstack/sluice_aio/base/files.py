@@ -1,4 +1,4 @@
-"""Files of a cluster: secrets that are made once, and sections of configurations."""
+"""Files of a cluster: secrets that are generated once, and sections of configurations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Options = Mapping[str, str]
 
 
 def ensure_secret(path: Path, content: bytes) -> bytes:
-    """The content of the file, which is created with ``content`` when missing; only its owner can read it."""
+    """The content of the file; creates it with ``content`` if it is missing.  Only its owner can read it."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:

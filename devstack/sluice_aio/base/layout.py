@@ -1,4 +1,4 @@
-"""Where a cluster keeps its files and which ports it listens on.
+"""The folders and ports of a cluster.
 
 Everything lies below one folder, and every port is a base plus a fixed offset, so that two clones
 run side by side with another base (``SLUICE_PORT_BASE``) and folder (``SLUICE_DIR``).  Uploaded code is stored in
@@ -20,7 +20,7 @@ from sluice_aio.errors import LaunchError
 DEFAULT_FOLDER: Final = ".sluice"
 DEFAULT_PORT_BASE: Final = 15500
 
-#: Offset of every port from the base; the order is what ``status`` prints.
+#: Offset of every port from the base, in the order of ``status``.
 OFFSETS: Final[Mapping[str, int]] = {
     "proxy": 0,
     "plain": 1,
@@ -52,7 +52,7 @@ DATABASE_DEVICES: Final = ("db1", "db2", "db3")
 #: Object server → its one device.
 OBJECT_DEVICES: Final[Mapping[str, str]] = {"object1": "disk1", "object2": "disk2", "object3": "disk3"}
 
-#: Agents of object servers that are nodes of their own.
+#: Agents of object servers that are separate nodes.
 STORAGE_AGENTS: Final = tuple(f"agent-{server}" for server in OBJECT_DEVICES)
 
 #: Linux refuses unix socket paths of more than 107 bytes.
@@ -65,9 +65,9 @@ CODE_USER: Final = "sluice:code"
 class Layout:
     """Folder and ports of one cluster; see :data:`OFFSETS` for the ports' names.
 
-    ``disks`` holds the folders that stand for disks, by default in ``folder``.  ``suffix`` tells the files of one node
-    from those of another.  ``nodes`` names the nodes of ``proxy2`` and of object servers with agents of their own;
-    ``addresses`` maps object servers to addresses of the loopback interface other than 127.0.0.1.
+    ``disks`` holds the folders that stand for disks, by default in ``folder``.  ``suffix`` distinguishes the files of
+    one node from those of another.  ``nodes`` names the nodes of ``proxy2`` and of object servers with agents of their
+    own; ``addresses`` maps object servers to addresses of the loopback interface other than 127.0.0.1.
     """
 
     folder: Path
@@ -82,7 +82,7 @@ class Layout:
     def at(cls, folder: str | Path, port_base: int = DEFAULT_PORT_BASE) -> Self:
         """The layout in ``folder`` with every port counted from ``port_base``.
 
-        :raises LaunchError: when a port would be no port, or the folder's path is too long
+        :raises LaunchError: if a port is out of range, or the folder's path is too long
         """
         if not 1024 <= port_base <= 65535 - len(OFFSETS):
             raise LaunchError(f"port base is `{port_base}`, expected 1024 to {65535 - len(OFFSETS)}")
@@ -90,18 +90,18 @@ class Layout:
 
     @classmethod
     def free(cls, folder: str | Path, node: str = "node1") -> Self:
-        """The layout in ``folder`` on ports that are free at this moment.
+        """The layout in ``folder`` on ports that are free now.
 
-        :raises LaunchError: when the folder's path is too long
+        :raises LaunchError: if the folder's path is too long
         """
         ports = free_ports(len(OFFSETS))
         return cls(Path(folder), dict(zip(OFFSETS, ports, strict=True)), node)._checked()
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str], clone: Path) -> Self:
-        """The layout that ``SLUICE_DIR`` and ``SLUICE_PORT_BASE`` ask for, by default in ``clone``.
+        """The layout from ``SLUICE_DIR`` and ``SLUICE_PORT_BASE``, by default in ``clone``.
 
-        :raises LaunchError: when the base is no number
+        :raises LaunchError: if the base is not a number
         """
         base = environment.get("SLUICE_PORT_BASE", str(DEFAULT_PORT_BASE))
         if not base.isdecimal():
@@ -109,7 +109,7 @@ class Layout:
         return cls.at(clone / environment.get("SLUICE_DIR", DEFAULT_FOLDER), int(base))
 
     def for_demo(self) -> Self:
-        """The same ports with a folder below: the demo starts from nothing and spoils nothing."""
+        """The same ports with a subfolder, so the demo starts empty and changes nothing else."""
         return replace(self, folder=self.folder / "demo")._checked()
 
     def _checked(self) -> Self:
@@ -124,12 +124,12 @@ class Layout:
 
     @property
     def swift_dir(self) -> Path:
-        """swift.conf, the rings and the servers' configurations."""
+        """Folder of swift.conf, the rings and the servers' configurations."""
         return self.root / "swift"
 
     @property
     def configs(self) -> Path:
-        """Configurations of our own processes."""
+        """Configurations of Sluice's processes."""
         return self.root / "etc"
 
     @property
@@ -144,12 +144,12 @@ class Layout:
 
     @property
     def data(self) -> Path:
-        """What redis, rabbitmq and memcached keep."""
+        """Data of redis, rabbitmq and memcached."""
         return self.root / "data"
 
     @property
     def devices(self) -> Path:
-        """The plain folders that stand for disks; nothing is ever mounted."""
+        """The plain folders that stand for disks; no file system is mounted."""
         return self.root / "devices" if self.disks is None else self.disks.absolute()
 
     @property
@@ -164,24 +164,24 @@ class Layout:
 
     @property
     def agent_socket(self) -> Path:
-        """Where Swift's workers reach the agent."""
+        """The socket by which Swift's workers reach the agent."""
         return self.run / f"agent{self.suffix}.sock"
 
     @property
     def motif_socket(self) -> Path:
-        """Where Swift's proxies reach the motif daemon."""
+        """The socket by which Swift's proxies reach the motif daemon."""
         return self.run / f"motifs{self.suffix}.sock"
 
     def second_node(self) -> Self:
-        """The same cluster as agent and proxy of a second node see it: with another snapshot and socket."""
+        """The same cluster for agent and proxy of a second node: with another snapshot and socket."""
         return replace(self, node=self.nodes.get("proxy2", f"{self.node}-second"), suffix="2")._checked()
 
     def storage_node(self, server: str) -> Self:
-        """The same cluster as an object server with an agent of its own sees it (``Setup.storage_agents``)."""
+        """The same cluster for an object server with an agent of its own (``Setup.storage_agents``)."""
         return replace(self, node=self.nodes.get(server, f"{self.node}-{server}"), suffix=f"-{server}")._checked()
 
     def node_of(self, service: str) -> Self:
-        """The cluster as the node of the service ``agent``, ``konnector2``, ``agent-object1`` … sees it."""
+        """The same cluster for the node of the service ``agent``, ``konnector2``, ``agent-object1`` …."""
         if service in STORAGE_AGENTS:
             return self.storage_node(service.removeprefix("agent-"))
         return self.second_node() if service.endswith("2") else self
@@ -198,12 +198,12 @@ class Layout:
 
     @property
     def volume_key_file(self) -> Path:
-        """What the passphrases of encrypted volumes are made from, mode 0600."""
+        """The root secrets of the passphrases of encrypted volumes, mode 0600."""
         return self.configs / "volume-keys.json"
 
     @property
     def konnector_certificate(self) -> Path:
-        """The certificate of the konnector's API over TLS, which is its own authority."""
+        """The self-signed certificate of the konnector's API over TLS."""
         return self.configs / "konnector.crt"
 
     @property
@@ -228,7 +228,7 @@ class Layout:
 
     @property
     def recon(self) -> Path:
-        """What Swift's daemons remember of their last round."""
+        """The state of Swift's daemons after their last pass."""
         return self.data / "recon"
 
     def device(self, server: str) -> Path:
@@ -245,18 +245,18 @@ class Layout:
         return self.addresses.get(server, HOST)
 
     def url(self, service: str) -> str:
-        """``http://127.0.0.1:<port>`` of ``service``, which is no object server."""
+        """``http://127.0.0.1:<port>`` of ``service``, which must not be an object server."""
         return f"http://{HOST}:{self.ports[service]}"
 
 
 def ensure_code_key(layout: Layout) -> str:
-    """That user's key; made at the first call."""
+    """The user's key; generated at the first call."""
     layout.configs.mkdir(parents=True, exist_ok=True)
     return ensure_secret(layout.code_key_file, secrets.token_urlsafe(24).encode()).decode("ascii")
 
 
 def code_store_options(layout: Layout, keystone: bool = False) -> dict[str, str]:
-    """Options of the API, of agents and of actor hosts: where the code lies."""
+    """Options of the API, of agents and of actor hosts: the place of the code in Swift."""
     ensure_code_key(layout)
     swift = f"http://{HOST}:{layout.ports['proxy']}/auth/v1.0"
     return {
@@ -267,7 +267,7 @@ def code_store_options(layout: Layout, keystone: bool = False) -> dict[str, str]
 
 
 def code_host_options(layout: Layout, prefix: str = "") -> dict[str, str]:
-    """Options of whoever runs filters: where the node has the code, and its sandboxes."""
+    """Options of processes that run filters: the node's code folder and its sandboxes."""
     folders = {
         "code_dir": layout.code,
         "sandbox_dir": layout.sandbox,

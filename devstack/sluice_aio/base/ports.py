@@ -1,4 +1,4 @@
-"""TCP ports of 127.0.0.1: free ones, and whether a server answers."""
+"""Free TCP ports of 127.0.0.1, and a check whether a server answers."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from typing import Final
 from sluice_core.errors import PeerError
 
 HOST: Final = "127.0.0.1"
-#: Higher than what an all-in-one takes by default, and a few beside it.
+#: Above the default ports of an all-in-one, and some beside it.
 _FIRST_FREE: Final = 20_000
-#: First and last port that the kernel takes for outgoing connections.
+#: First and last port that the kernel uses for outgoing connections.
 _OUTGOING: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
-#: Processes of a user that may look for free ports beside each other.
+#: Processes of a user that may search for free ports at the same time.
 _SLICES: Final = 32
 
 
 def free_port() -> int:
-    """A TCP port of 127.0.0.1 that nobody listens on now; see :func:`free_ports`."""
+    """A TCP port of 127.0.0.1 without a listener; see :func:`free_ports`."""
     return free_ports(1)[0]
 
 
 def free_ports(count: int) -> list[int]:
-    """Different TCP ports of 127.0.0.1 that nobody listens on now.
+    """Different TCP ports of 127.0.0.1 without a listener.
 
-    A port is free until a server listens on it, which may be much later.  So that nobody else takes it:
+    A port is free until a server listens on it, which may be much later.  Three rules protect it until then:
 
-    * They lie below those that the kernel gives to outgoing connections.
+    * The ports lie below those that the kernel gives to outgoing connections.
     * No other process of this user gets them: each takes a slice of the ports, with a lock, until it ends.
-    * This process gets a port again only after all others of its slice.
+    * This process returns a port again only after all others of its slice.
 
-    :raises PeerError: when there are not enough of them
+    :raises PeerError: if there are not enough of them
     """
     ports, turn = _slice(os.getpid())
     ports_free: list[int] = []
@@ -53,13 +53,13 @@ def free_ports(count: int) -> list[int]:
 
 @functools.lru_cache(maxsize=1)
 def _slice(process: int) -> tuple[range, Iterator[int]]:
-    """The ports that are for ``process``, which is this one (a fork takes others), and whose turn it is."""
+    """The ports reserved for ``process``, which is this one (a fork takes others), in turn."""
     first_outgoing = int(_OUTGOING.read_text("ascii").split()[0])
     size = (first_outgoing - _FIRST_FREE) // _SLICES
     if size < 1:
         raise PeerError(f"outgoing connections take ports from {first_outgoing}, expected {_FIRST_FREE + _SLICES}")
     path = Path(tempfile.gettempdir()) / f"sluice-ports-{os.getuid()}.lock"
-    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)  # open, and so locked, until the process ends
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)  # open, hence locked, until the end
     for number in range(_SLICES):
         with contextlib.suppress(OSError):
             fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number)
@@ -70,7 +70,7 @@ def _slice(process: int) -> tuple[range, Iterator[int]]:
 
 
 def probe(port: int, question: bytes, size: int = 64, timeout: float = 1.0, host: str = HOST) -> bytes:
-    """The first bytes that the server on ``port`` answers to ``question``; empty when there is none."""
+    """The first bytes of the answer of the server on ``port`` to ``question``; empty if there is none."""
     try:
         with socket.create_connection((host, port), timeout) as connection:
             connection.sendall(question)

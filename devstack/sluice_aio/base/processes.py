@@ -1,14 +1,14 @@
-"""Ending processes without ever hitting a stranger.
+"""Ends processes without signalling an unrelated one.
 
 Rules of this file:
 
 * Every service is the leader of its own session.  A Swift parent signals its whole process group
-  when it gets SIGTERM, and so takes only its own workers along.
-* A process is known by its pid *and* the moment it started (``/proc/<pid>/stat``): a pid that was
-  given to somebody else meanwhile is not ours.
-* Signals go through a pidfd that was opened before the start time was compared, so that the pid
-  cannot change hands in between.
-* Whatever is left of a service's session after its leader ended is killed.
+  when it gets SIGTERM, so it ends only its own workers with it.
+* A process is identified by its pid *and* its start time (``/proc/<pid>/stat``): a pid that the kernel
+  has reused belongs to another process.
+* Signals go through a pidfd that was opened before the start time was compared, so the kernel
+  cannot reuse the pid in between.
+* The remaining processes of a service's session are killed after its leader ended.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ def _stat(pid: int) -> list[str] | None:
 
 @dataclass(frozen=True, slots=True)
 class ProcessId:
-    """One process, for ever: ``started`` is in clock ticks since the machine's boot."""
+    """One process, uniquely: ``started`` is in clock ticks since the machine's boot."""
 
     pid: int
     started: int
 
     @classmethod
     def find(cls, pid: int) -> Self | None:
-        """The process that has ``pid`` now, or None when there is none."""
+        """The process that has ``pid`` now, or None if there is none."""
         stat = _stat(pid)
         return None if stat is None else cls(pid, int(stat[_STARTED]))
 
@@ -54,7 +54,7 @@ class ProcessId:
 
     @contextlib.contextmanager
     def _handle(self) -> Iterator[int | None]:
-        """A pidfd of exactly this process, None when it is gone."""
+        """A pidfd of exactly this process, None if it has ended."""
         try:
             handle = os.pidfd_open(self.pid)
         except ProcessLookupError:
@@ -66,7 +66,7 @@ class ProcessId:
             os.close(handle)
 
     def signal(self, number: int) -> bool:
-        """Send ``number``; False when the process is gone."""
+        """Send ``number``; return False if the process has ended."""
         with self._handle() as handle:
             if handle is None:
                 return False
@@ -77,7 +77,7 @@ class ProcessId:
             return True
 
     def wait(self, limit: float) -> bool:
-        """Wait at most ``limit`` seconds for its end; True when it ended."""
+        """Wait at most ``limit`` seconds for its end; return True if it ended."""
         with self._handle() as handle:
             if handle is None:
                 return True
@@ -88,8 +88,8 @@ class ProcessId:
     def session(self) -> list[ProcessId]:
         """All live processes of the session that this process leads (or led).
 
-        The kernel gives no new process the number of a session that still has members, so when a
-        stranger has our pid, nothing of our session is left.
+        The kernel gives no new process the number of a session that still has members.  If another
+        process has this pid, the session is therefore empty.
         """
         now = ProcessId.find(self.pid)
         if now is not None and now != self:
@@ -102,13 +102,13 @@ class ProcessId:
         return [member for member in members if member.alive()]
 
     def end(self, limit: float) -> bool:
-        """SIGTERM, then after ``limit`` seconds SIGKILL, to it and to what remains of its session.
+        """Send SIGTERM, then after ``limit`` seconds SIGKILL, to it and to the rest of its session.
 
-        True when it ended without SIGKILL to the leader.
+        Return True if it ended without SIGKILL to the leader.
         """
         self.signal(signal.SIGTERM)
         gently = self.wait(limit)
-        for _ in range(50):  # a dying process may still fork
+        for _ in range(50):  # a process that ends may still fork
             members = self.session()
             if not members:
                 break
@@ -120,7 +120,7 @@ class ProcessId:
 
 
 def end_all(processes: Iterable[ProcessId], limit: float) -> None:
-    """End several processes and their sessions, waiting for all of them together."""
+    """End several processes and their sessions, and wait for all of them together."""
     asked = list(processes)
     for process in asked:
         process.signal(signal.SIGTERM)

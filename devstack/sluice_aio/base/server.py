@@ -1,9 +1,9 @@
-"""Servers as child processes: started, waited for, stopped, killed.
+"""Servers as child processes: start, wait, stop, kill.
 
 Used by the launcher and by tests.  Each server keeps everything (data, log, settings) in a folder of its own, listens
-on 127.0.0.1 only and is known by its process id; nothing that another installation on the same machine does is read or
-touched.  With ``tied=True`` the kernel kills the server when the *thread* that started it ends, so that a test run cut
-short leaves nothing; start a tied server in the main thread, not through ``asyncio.to_thread``.
+on 127.0.0.1 only and is identified by its process id; other installations on the same machine are neither read nor
+changed.  With ``tied=True`` the kernel kills the server when the *thread* that started it ends, so an aborted test run
+leaves no process; start a tied server in the main thread, not through ``asyncio.to_thread``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _POLL_SECONDS: Final = 0.05
 
 
 class Child:
-    """One process of ours: never a shell, known by its id, with its output in a log file."""
+    """One child process: never a shell, identified by its id, with its output in a log file."""
 
     def __init__(self, argv: Sequence[str], log: Path, env: Mapping[str, str] | None = None, tied: bool = False):
         self.argv = list(argv)
@@ -43,7 +43,7 @@ class Child:
     def start(self) -> None:
         """Start it, unless it runs already.
 
-        :raises PeerError: when the program is not installed
+        :raises PeerError: if the program is not installed
         """
         if self.running:
             return
@@ -56,13 +56,13 @@ class Child:
                     stdout=log,
                     stderr=log,
                     env=None if self.env is None else dict(self.env),
-                    start_new_session=True,  # Ctrl-C is for whoever started us; we are stopped in order
+                    start_new_session=True,  # Ctrl-C is for the parent process, which stops this one in order
                 )
             except OSError as error:
                 raise PeerError(f"cannot start `{argv[0]}`: {error.strerror}") from error
 
     def stop(self, timeout: float = 10.0) -> None:
-        """SIGTERM, and SIGKILL when it still lives after ``timeout`` seconds."""
+        """Send SIGTERM, and SIGKILL if it still runs after ``timeout`` seconds."""
         if self._process is None:
             return
         if self.running:
@@ -72,7 +72,7 @@ class Child:
         self.kill()
 
     def kill(self) -> None:
-        """SIGKILL, and wait until it is gone."""
+        """Send SIGKILL, and wait for its end."""
         if self._process is None:
             return
         if self.running:
@@ -88,7 +88,7 @@ class Child:
 
 
 class Server:
-    """What all servers share: start, wait until it answers, stop, kill, start again.
+    """The common part of all servers: start, wait until it answers, stop, kill, start again.
 
     Also a context manager that starts, waits and stops.
     """
@@ -109,7 +109,7 @@ class Server:
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """Ids of all processes that were started for this server, to be stopped in this order."""
+        """Ids of all processes that were started for this server, in the order in which they are stopped."""
         return () if self.pid is None else (self.pid,)
 
     @property
@@ -144,7 +144,7 @@ class Server:
     def wait_ready(self, timeout: float | None = None) -> None:
         """Return as soon as the server serves.
 
-        :raises PeerError: when it ended, or does not serve within ``timeout`` seconds
+        :raises PeerError: if it ended, or does not serve within ``timeout`` seconds
         """
         limit = self.patience if timeout is None else timeout
         deadline = time.monotonic() + limit
@@ -156,12 +156,12 @@ class Server:
             time.sleep(_POLL_SECONDS)
 
     def stop(self, timeout: float = 20.0) -> None:
-        """SIGTERM, after ``timeout`` seconds SIGKILL; nothing of this server is left."""
+        """Send SIGTERM, after ``timeout`` seconds SIGKILL; no process of this server remains."""
         if self._child is not None:
             self._child.stop(timeout)
 
     def kill(self) -> None:
-        """SIGKILL, as a fault would; data stay, :meth:`start` brings it back."""
+        """Send SIGKILL, as a fault would; data stay, and :meth:`start` starts it again."""
         if self._child is not None:
             self._child.kill()
 

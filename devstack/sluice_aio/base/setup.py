@@ -1,4 +1,4 @@
-"""What a cluster is made of: the parts of Sluice in it, its storage policies, its pipelines."""
+"""The components of a cluster: the parts of Sluice in it, its storage policies, its pipelines."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import Final, Self
 
 from sluice_aio.errors import LaunchError
 
-#: The parts of Sluice that stand inside Swift or read its files; each may be left out.
+#: The parts of Sluice that run inside Swift or read its files; each may be omitted.
 PROXY: Final = "proxy"  # ``egg:openstack-sluice#proxy`` in the proxies' pipeline
 READS: Final = "reads"  # ``egg:openstack-sluice#reads`` left of slo
 STORAGE: Final = "storage"  # ``egg:openstack-sluice#storage`` in the object servers' pipeline
 OBJECT: Final = "object"  # ``egg:openstack-sluice#object`` instead of Swift's object server
 DISKFILE: Final = "diskfile"  # Sluice's disk-file classes for both storage policies
-KEYS: Final = "keys"  # a key file, named to proxies and storage nodes
-CACHE: Final = "cache"  # a folder of cached objects on each proxy node, named to its proxy and its agent
-S3SELECT: Final = "s3select"  # ``egg:openstack-sluice#s3select`` left of s3api, where that is
-USAGE: Final = "usage"  # agents measure what is stored on their devices
-MOTIFS: Final = "motifs"  # proxies ask the motif daemon of their node
+KEYS: Final = "keys"  # a key file, configured in proxies and storage nodes
+CACHE: Final = "cache"  # a folder of cached objects on each proxy node, configured in its proxy and its agent
+S3SELECT: Final = "s3select"  # ``egg:openstack-sluice#s3select`` left of s3api, if that is there
+USAGE: Final = "usage"  # agents measure stored bytes of their devices
+MOTIFS: Final = "motifs"  # proxies call the motif daemon of their node
 ALL_PARTS: Final = frozenset({PROXY, READS, STORAGE, OBJECT, DISKFILE, KEYS, CACHE, S3SELECT, USAGE, MOTIFS})
 
-#: Who says who asks: Swift's tempauth and a static token for the API, or Keystone for both.
+#: Authentication: Swift's tempauth and a static token for the API, or Keystone for both.
 TEMPAUTH: Final = "tempauth"
 KEYSTONE: Final = "keystone"
 
-#: The storage policies by index: three replicas, and fragments of which any two suffice.
+#: The storage policies by index: three replicas, and fragments of which any two are enough.
 GOLD: Final = "gold"
 EC21: Final = "ec21"
 POLICIES: Final = (GOLD, EC21)
@@ -33,9 +33,9 @@ POLICIES: Final = (GOLD, EC21)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """How Swift is configured; the defaults are the whole of Sluice.
+    """The configuration of Swift; the defaults are the whole of Sluice.
 
-    ``parts`` is what of Sluice is there, empty for a Swift that has never heard of it.
+    ``parts`` are the parts of Sluice, empty for a plain Swift.
     ``proxy_options`` are more options of ``[filter:sluice]``, ``reads_options`` of ``[filter:sluice-reads]``,
     ``storage_options`` of ``[DEFAULT]`` of the object servers.  ``fallocate`` off lets Swift's object servers
     take an upload of any announced length on a small or memory file system.
@@ -43,7 +43,7 @@ class Setup:
     ``agent_options`` maps an agent's service to more options of ``[agent]``.
     ``auth`` is :data:`TEMPAUTH` or :data:`KEYSTONE`; ``api_options`` are more of ``[api]``.
     ``swift_users`` puts tempauth's users (``conf.common.USERS``) into Keystone, in projects whose ids are their names.
-    ``sandbox`` off: agents look for no supervisor of jailed filters, since none will be started.
+    ``sandbox`` off: agents use no supervisor of jailed filters, because none is started.
     ``ceph_conf`` is the configuration of a Ceph cluster, in which Cinder then has a back end; empty without one.
     ``motif_options`` are more options of ``[motifs]``.
     """
@@ -77,5 +77,5 @@ class Setup:
 
     @classmethod
     def plain(cls, default_policy: str = GOLD) -> Self:
-        """The same Swift without anything of ours."""
+        """The same Swift without Sluice."""
         return cls(parts=frozenset(), default_policy=default_policy)

@@ -1,4 +1,4 @@
-"""As much of a Swift client as the demo and the tests need: one kept connection per thread."""
+"""A Swift client for the demo and the tests: one kept connection per thread."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class SwiftResponse:
 
 
 class _Connection(http.client.HTTPConnection):
-    """Closes itself when it is forgotten: a thread that ends takes its connection along."""
+    """A connection that closes when it is garbage-collected: a thread that ends closes its connection."""
 
     def __del__(self) -> None:
         self.close()
 
     def ended(self) -> bool:
-        """Whether the other side has hung up, or said something that nobody asked for."""
+        """Whether the other side has closed the connection, or sent unexpected bytes."""
         if self.sock is None:
             return False
         poll = select.poll()
@@ -39,7 +39,7 @@ class _Connection(http.client.HTTPConnection):
 
 
 class SwiftHttp:
-    """Requests below one account; safe to share between threads."""
+    """Requests below one account; threads may share it."""
 
     def __init__(self, proxy_url: str, timeout: float = 60.0) -> None:
         self.address = urlsplit(proxy_url).netloc
@@ -49,9 +49,9 @@ class SwiftHttp:
         self.account = ""
 
     def login(self, user: str, key: str) -> Self:
-        """Take a token from tempauth.
+        """Get a token from tempauth.
 
-        :raises PeerError: when it is not given
+        :raises PeerError: if it is refused
         """
         answer = self.raw("GET", "/auth/v1.0", {"X-Auth-User": user, "X-Auth-Key": key})
         if answer.status != 200:
@@ -67,9 +67,9 @@ class SwiftHttp:
         return self.raw(method, target, {"X-Auth-Token": self.token, **named}, body)
 
     def listing(self, container: str) -> list[dict[str, Any]]:
-        """All rows of a container's listing.
+        """Return all rows of a container's listing.
 
-        :raises PeerError: when it is not given
+        :raises PeerError: if it is refused
         """
         all_rows: list[dict[str, Any]] = []
         while True:
@@ -84,9 +84,9 @@ class SwiftHttp:
             all_rows += rows
 
     def raw(self, method: str, target: str, headers: Mapping[str, str], body: bytes = b"") -> SwiftResponse:
-        """One request to exactly ``target``.
+        """Send one request to exactly ``target``.
 
-        :raises PeerError: when the proxy is away
+        :raises PeerError: if the proxy is unreachable
         """
         connection = self._connection()
         try:
@@ -108,7 +108,7 @@ class SwiftHttp:
     def _connection(self) -> _Connection:
         connection: _Connection | None = getattr(self._local, "connection", None)
         if connection is not None and connection.ended():
-            self.close()  # a proxy hangs up on those that say nothing for a minute
+            self.close()  # a proxy closes connections without traffic after a minute
             connection = None
         if connection is None:
             connection = _Connection(self.address, timeout=self._timeout)

@@ -1,8 +1,8 @@
-"""What Cinder's back ends need outside its process, made before it starts and undone after it ended.
+"""The parts of Cinder's back ends outside its process, set up before its start and removed after its end.
 
 The NFS share is a bind mount, at the place where os-brick looks for the mounted share.  The exports of attached volumes
-are processes that outlive Cinder, as in production.  Both are found by what is there, not by a record, so that nothing
-is leaked after a crash.
+are processes that outlive Cinder, as in production.  Both are discovered, not recorded, so a crash leaks
+nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NFS_SHARE: Final = f"{HOST}:/volumes"
 #: Program → the Debian package that brings it.
 _PROGRAMS: Final = {"nbdkit": "nbdkit", "qemu-img": "qemu-utils"}
 _MOUNTS: Final = Path("/proc/self/mounts")
-#: Debian's bindings of Ceph, which exist for its own Python only, and the packages that bring them.
+#: Debian's bindings of Ceph, which exist only for its own Python, and their packages.
 _BINDINGS: Final = Path("/usr/lib/python3/dist-packages")
 _CEPH_MODULES: Final = {"rados": "python3-rados", "rbd": "python3-rbd"}
 
@@ -40,14 +40,14 @@ def export_folder(layout: Layout) -> Path:
 
 
 def nfs_mounts(layout: Layout) -> Path:
-    """Where shares are mounted, each in a folder of its own."""
+    """The parent folder of mounted shares."""
     return folder(layout) / "nfs-mounts"
 
 
 def check_programs() -> None:
-    """Does nothing when what the drivers call is installed.
+    """Check that the programs of the drivers are installed.
 
-    :raises LaunchError: naming the package that is missing
+    :raises LaunchError: names the missing package
     """
     for program, package in _PROGRAMS.items():
         if shutil.which(program) is None:
@@ -55,9 +55,9 @@ def check_programs() -> None:
 
 
 def link_ceph_modules(layout: Layout) -> None:
-    """Show Cinder's Python the bindings of Ceph, and nothing else of Debian's packages.
+    """Make the bindings of Ceph, and no other package of Debian, importable for Cinder's Python.
 
-    :raises LaunchError: naming the package that is missing
+    :raises LaunchError: names the missing package
     """
     links = folder(layout) / "ceph-modules"
     links.mkdir(parents=True, exist_ok=True)
@@ -73,7 +73,7 @@ def link_ceph_modules(layout: Layout) -> None:
 def prepare(layout: Layout) -> None:
     """Mount the NFS share, as root.
 
-    :raises LaunchError: when it cannot be mounted
+    :raises LaunchError: if it cannot be mounted
     """
     if os.geteuid() != 0:
         return
@@ -88,17 +88,17 @@ def prepare(layout: Layout) -> None:
 def release(layout: Layout) -> None:
     """End the exports of attached volumes, whose records stay for the next start, and unmount the share.
 
-    :raises LaunchError: when it cannot be unmounted
+    :raises LaunchError: if it cannot be unmounted
     """
     for pid_file in sorted(export_folder(layout).glob("*.pid")):
         NbdkitProcess(pid_file).end()
     for target in _mounted(nfs_mounts(layout)):
-        # a consumer that still has a file open keeps it, and nobody else
+        # a process with an open file keeps it, and no other can use it
         _mount_command(["umount", "--lazy", str(target)])
 
 
 def _mounted(base: Path) -> list[Path]:
-    """What is mounted in ``base``, the last first."""
+    """The mounts below ``base``, the last first."""
     fields = [line.split() for line in _MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()]
     targets = [Path(re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), words[1])) for words in fields]
     return [target for target in reversed(targets) if target.is_relative_to(base)]

@@ -1,10 +1,10 @@
 """``python cinder_program.py <folder> <block>``: a whole Cinder in one process, for one machine.
 
-Run by the Python of Cinder's own virtual environment, in which nothing of ours is installed; so this file imports
-nothing of ours.  The folder holds ``cinder.conf``; ``block`` is where the package of our driver is.
+Run by the Python of Cinder's own virtual environment, in which Sluice is not installed; so this file imports
+nothing of Sluice.  The folder holds ``cinder.conf``; ``block`` is the folder of the driver's package.
 
-API, scheduler and volume services speak over ``fake://``, an exchange that exists in one process only.  Cinder expects
-each of them in a process of its own, which three overrides put right here.
+API, scheduler and volume services use ``fake://``, an exchange that exists in one process only.  Cinder expects
+each of them in a separate process; three overrides correct that here.
 """
 
 import os
@@ -13,9 +13,9 @@ from pathlib import Path
 
 os.umask(0o077)
 FOLDER, BLOCK = (Path(word).resolve() for word in sys.argv[1:])
-# the driver for Ceph finds Debian's bindings in the folder, where there is a Ceph
+# place of Debian's bindings for the Ceph driver
 sys.path += [str(BLOCK), str(FOLDER / "ceph-modules")]
-# os-brick looks for mount.nfs there
+# os-brick searches mount.nfs there
 os.environ["PATH"] = os.pathsep.join([str(FOLDER / "bin"), os.environ.get("PATH", os.defpath)])
 
 from cinder import monkey_patch
@@ -37,22 +37,22 @@ class OwnService(service.Service):
     """A service that reports its own state: Cinder keeps the id of the process' one service in the class."""
 
     def report_state(self) -> None:
-        """As Cinder does, with the id of this service."""
+        """Like Cinder, with the id of this service."""
         service.Service.service_id = self.origin_service_id
         super().report_state()
 
 
 def main() -> None:
-    """Make the schema if need be, then serve until a signal comes."""
+    """Create the schema if necessary, then serve until a signal arrives."""
     sys.argv = ["cinder"]
     objects.register_all()
     CONF(["--config-file", str(FOLDER / "cinder.conf")], project="cinder", version=version.version_string())
     logging.setup(CONF, "cinder")
     config.set_middleware_defaults()
     os_brick.setup(CONF)
-    from cinder.scheduler import host_manager  # wants the registered objects
+    from cinder.scheduler import host_manager  # needs the registered objects
 
-    # what the scheduler knows of a pool reaches the API as it is, and it copies that
+    # the API receives the scheduler's view of a pool unchanged, and copies it
     host_manager.ReadOnlyDict.copy = lambda self: dict(self.data)
     migration.db_sync()
     coordination.COORDINATOR.start()
@@ -64,7 +64,7 @@ def main() -> None:
     for one in [*volumes, OwnService.create(binary="cinder-scheduler")]:
         one.start()
     service.WSGIService("osapi_volume").start()
-    while True:  # its wait() returns at once
+    while True:  # its wait() returns immediately
         eventlet.sleep(3600)
 
 

@@ -1,4 +1,4 @@
-"""What Cinder reads: one process, our NBD driver with two pools, NFS where one may mount, Ceph where there is one."""
+"""The configuration of Cinder: one process, the NBD driver with two pools, NFS for root, Ceph if there is one."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from sluice_aio.keystone import seed
 from sluice_aio.keystone.http import DOMAIN, KeystoneHttp
 
 SERVICE: Final = "cinder"
-#: The volume type that is used when nobody asks for one.
+#: The default volume type.
 DEFAULT_TYPE: Final = "standard"
-#: Seconds between two reports of the pools, the fewest that Cinder takes.
+#: Seconds between two reports of the pools, Cinder's minimum.
 _REPORT: Final = "3"
-#: The pools of the NBD back end, as our driver's option says them.
+#: The pools of the NBD back end, as in the driver's option.
 _POOLS: Final = (
     "fast sluice:resiliency=none sluice:fabric=nbd sluice:bandwidth=400 sluice:iops=20000",
     "slow capacity=10 sluice:resiliency=none sluice:fabric=nbd sluice:bandwidth=40 sluice:iops=1000",
@@ -29,7 +29,7 @@ _POOLS: Final = (
 #: The pool of volumes in a Ceph, and the user that reads and writes it.
 CEPH_POOL: Final = "volumes"
 CEPH_USER: Final = "cinder"
-#: Linux refuses unix socket paths of more than 107 bytes; a socket is called as its volume.
+#: Linux refuses unix socket paths of more than 107 bytes; a socket has the name of its volume.
 _SOCKET_PATH_LIMIT: Final = 107
 
 
@@ -39,14 +39,14 @@ def write_cinder(layout: Layout, amqp_url: str, python: Path, ceph_conf: str = "
     :param amqp_url: the cluster's broker, which gets Cinder's notifications
     :param python: the interpreter of Cinder's environment
     :param ceph_conf: the configuration of a Ceph cluster; empty without one
-    :raises LaunchError: when the path of an export's socket would be too long, or Ceph's bindings are not installed
+    :raises LaunchError: if the path of an export's socket would be too long, or Ceph's bindings are not installed
     """
     home = folder(layout)
     if len(os.fsencode(export_folder(layout) / ("0" * 36 + ".sock"))) > _SOCKET_PATH_LIMIT:
         raise LaunchError(f"the path of `{layout.folder}` is too long for Cinder's exports in it, use a shorter one")
     for path in (home, home / "nfs", home / "bin", layout.run):
         path.mkdir(parents=True, exist_ok=True)
-    mount_nfs = home / "bin" / "mount.nfs"  # is asked for its version; our share is a bind mount
+    mount_nfs = home / "bin" / "mount.nfs"  # the driver queries its version; the share is a bind mount
     if not mount_nfs.exists():
         mount_nfs.symlink_to("/bin/true")
     (home / "nfs_shares").write_text(f"{NFS_SHARE}\n", encoding="ascii")
@@ -86,10 +86,10 @@ def _general(layout: Layout, python: Path, backends: list[str]) -> dict[str, str
         "default_volume_type": DEFAULT_TYPE,
         "backend_stats_polling_interval": _REPORT,
         "report_interval": _REPORT,
-        "periodic_interval": _REPORT,  # how often what is due is looked for
+        "periodic_interval": _REPORT,  # interval of periodic tasks
         "scheduler_driver_init_wait_time": "1",
         "periodic_fuzzy_delay": "0",
-        # for play: no quotas
+        # for development: no quotas
         **dict.fromkeys(("quota_volumes", "quota_snapshots", "quota_gigabytes"), "-1"),
         "use_stderr": "true",
     }
@@ -100,9 +100,9 @@ def _authtoken(layout: Layout) -> dict[str, str]:
 
 
 def _notifications(amqp_url: str) -> dict[str, str]:
-    # the virtual host is not encoded in this dialect of URLs
+    # this form of URLs does not encode the virtual host
     rabbit = f"rabbit{amqp_url.removeprefix('amqp').removesuffix('%2F')}/"
-    # a request does not wait for a broker that is away
+    # a request does not wait for an unreachable broker
     return {"driver": "messagingv2", "transport_url": rabbit, "topics": "notifications", "retry": "0"}
 
 
@@ -117,7 +117,7 @@ def _nbd(layout: Layout) -> dict[str, str]:
 
 
 def _rbd(ceph_conf: str) -> dict[str, str]:
-    # Cinder's scheduler finds `a:b` of a type's extra specs as [a][b] only
+    # Cinder's scheduler finds `a:b` of a type's extra specs only as [a][b]
     promised = {"resiliency": "2", "fabric": "rbd"}
     capabilities = {"sluice": promised, **{f"sluice:{name}": value for name, value in promised.items()}}
     return {
@@ -131,8 +131,8 @@ def _rbd(ceph_conf: str) -> dict[str, str]:
 
 
 def _privileged(python: Path, config: Path) -> str:
-    """What snapshots on NFS call as root, which only root starts: without sudo."""
-    # the script of that name has the path of an unfinished environment in its first line
+    """The command that snapshots on NFS run as root, which only root starts: without sudo."""
+    # the first line of the script of that name has the path of an unfinished environment
     main = "from oslo_privsep.daemon import helper_main; helper_main()"
     return shlex.join([str(python), "-I", "-c", main, "--config-file", str(config)])
 
@@ -152,7 +152,7 @@ def _nfs(home: Path, layout: Layout) -> dict[str, str]:
 def seed_cinder(layout: Layout) -> None:
     """Make Cinder's user, its place in the catalogue and its default volume type; Keystone and Cinder serve.
 
-    :raises PeerError: when one of them refuses
+    :raises PeerError: if one of them refuses
     """
     keystone = KeystoneHttp(layout.keystone_url)
     admin = keystone.login(seed.ADMIN, seed.password(layout, seed.ADMIN), "admin")
@@ -162,7 +162,7 @@ def seed_cinder(layout: Layout) -> None:
     user = keystone.ensure("user", {"name": SERVICE, "password": password, "domain_id": DOMAIN})
     role = keystone.ensure("role", {"name": "service"})
     keystone.call("PUT", f"/projects/{project}/users/{user}/roles/{role}")
-    # Cinder shows pools and everybody's volumes to administrators alone
+    # Cinder shows pools and the volumes of all projects to administrators only
     ours = keystone.ensure("user", {"name": "sluice", "password": seed.password(layout, "sluice"), "domain_id": DOMAIN})
     admin_role = keystone.ensure("role", {"name": "admin"})
     keystone.call("PUT", f"/projects/{project}/users/{ours}/roles/{admin_role}")

@@ -1,6 +1,6 @@
-"""The konnector of a node: its configuration, and its certificate, and what it leaves outside its process.
+"""The konnector of a node: its configuration, its certificate, and its state outside the process.
 
-Volumes stay attached when it ends, as in production.  ``down`` ends them as a machine does that halts, and the next
+Volumes stay attached when it ends, as in production.  ``down`` ends them like a shutdown of the machine, and the next
 ``up`` attaches them again.
 """
 
@@ -30,7 +30,7 @@ SERVICE: Final = "konnector"
 
 
 def ensure_certificate(certificate: Path, key: Path) -> None:
-    """Make a certificate for 127.0.0.1, which everybody may read, and its key; both stay once they are there."""
+    """Create a certificate for 127.0.0.1, readable by all users, and its key; existing files stay."""
     if certificate.exists() and key.exists():
         return
     certificate.unlink(missing_ok=True)
@@ -58,12 +58,12 @@ def ensure_certificate(certificate: Path, key: Path) -> None:
 
 
 def run_folder(layout: Layout) -> Path:
-    """Its socket, and those of its volumes; a short path, since Linux refuses long ones of sockets."""
+    """Folder of its socket and of those of its volumes; a short path, because Linux refuses long socket paths."""
     return layout.run / f"k{layout.suffix}"
 
 
 def state_folder(layout: Layout) -> Path:
-    """What is attached."""
+    """Folder of the attachments."""
     return layout.data / f"{SERVICE}{layout.suffix}"
 
 
@@ -75,7 +75,7 @@ def log_folder(layout: Layout) -> Path:
 def write_konnector(layout: Layout, setup: Setup) -> None:
     """Its configuration; with Keystone it can be called over TLS, too.
 
-    :param layout: as its node sees the cluster
+    :param layout: the cluster as its node sees it
     """
     name = f"{SERVICE}{layout.suffix}"
     options = {
@@ -103,7 +103,7 @@ def write_konnector(layout: Layout, setup: Setup) -> None:
 def release(layout: Layout) -> None:
     """End the volumes that are attached, on both nodes.
 
-    :raises LaunchError: naming who holds which
+    :raises LaunchError: names the processes that hold devices
     """
     reasons = []
     for node in (layout, layout.second_node()):

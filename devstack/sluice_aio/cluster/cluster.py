@@ -1,6 +1,6 @@
 """One whole cluster: start, wait, stop, and operations of tests on its processes.
 
-The process that started a cluster may be gone when the cluster is stopped, so :func:`shutdown.stop_recorded` works from
+The process that started a cluster may have ended when the cluster is stopped, so :func:`shutdown.stop_recorded` uses
 the records in the cluster's folder, and :class:`Cluster` itself stops in the same way.
 """
 
@@ -36,7 +36,7 @@ COLLECTD_INTERVAL: Final = 5
 
 
 class Cluster:
-    """The services ``names`` of the cluster at ``layout``; nothing happens before :meth:`start`.
+    """The services ``names`` of the cluster at ``layout``; has no effect before :meth:`start`.
 
     Without a ``setup`` Swift gets all of Sluice, unless no agent is among the services.
     """
@@ -60,7 +60,7 @@ class Cluster:
         if "cinder" in self._names:
             if "keystone" not in self._names:
                 raise LaunchError('cinder asks Keystone who asks it, use a set-up with `auth="keystone"`')
-            self._names |= {"rabbit"}  # takes its notifications
+            self._names |= {"rabbit"}  # receives its notifications
         self._servers: dict[str, Server] = {}
         self._records = Records(layout.run)
         self._token = ""
@@ -68,9 +68,9 @@ class Cluster:
     def start(self, say: Callable[[str], None] = lambda line: None) -> None:
         """Write the configurations, start all services and wait until they serve.
 
-        On any failure, Ctrl-C included, everything that was started is stopped again.
+        On any failure, Ctrl-C included, all started services are stopped again.
 
-        :raises LaunchError: when it runs already, a port is taken or a service does not serve
+        :raises LaunchError: if it runs already, a port is taken or a service does not serve
         """
         with locked(self._records):
             self.refuse_when_running()
@@ -104,15 +104,15 @@ class Cluster:
                 raise
 
     def refuse_when_running(self) -> None:
-        """Does nothing when no cluster runs in the folder.
+        """Check that no cluster runs in the folder.
 
-        :raises LaunchError: when one does
+        :raises LaunchError: if one does
         """
         if any(record.alive() for record in self._records.load().values()):
             raise LaunchError(f"a cluster runs in `{self.layout.folder}` already, stop it with `make down`")
 
     def stop(self) -> None:
-        """Stop everything that this cluster started; harmless when nothing runs."""
+        """Stop everything that this cluster started; harmless if nothing runs."""
         with locked(self._records):
             self._stop()
 
@@ -124,9 +124,9 @@ class Cluster:
         self.stop()
 
     def add(self, names: Collection[str]) -> None:
-        """Start further services of a running cluster, those of ``names`` that do not run, and wait until they serve.
+        """Start those of ``names`` that do not run, in a running cluster, and wait until they serve.
 
-        :raises LaunchError: as :meth:`start`
+        :raises LaunchError: like :meth:`start`
         """
         fresh = components.make_servers(self.layout, set(names) - self._servers.keys())
         components.check_ports(self.layout, fresh.keys())
@@ -145,7 +145,7 @@ class Cluster:
         self._record()
 
     def restart(self, name: str) -> None:
-        """Stop service ``name`` (dead or alive), start it again and wait until it serves."""
+        """Stop service ``name`` (running or not), start it again and wait until it serves."""
         self._end(name)
         server = self._servers[name]
         server.start()
@@ -166,7 +166,7 @@ class Cluster:
     def process(self, name: str) -> ProcessId:
         """The main process of service ``name``.
 
-        :raises LaunchError: when the service is not of this cluster
+        :raises LaunchError: if the service is not part of this cluster
         """
         record = self._records.load().get(name)
         if record is None:
@@ -190,17 +190,17 @@ class Cluster:
 
     @property
     def api_url(self) -> str:
-        """The controller API."""
+        """The REST API."""
         return self.layout.url("api")
 
     @property
     def keystone_url(self) -> str:
-        """Keystone, when the set-up has it."""
+        """Keystone, if the set-up has it."""
         return self.layout.keystone_url
 
     @property
     def redis_url(self) -> str:
-        """The metadata store."""
+        """Redis."""
         return self._redis().url
 
     @property
@@ -210,9 +210,9 @@ class Cluster:
 
     @property
     def token(self) -> str:
-        """The admin token of the API; of Keystone the same one each time.
+        """The admin token of the API; with Keystone the same one each time.
 
-        :raises PeerError: when Keystone gives none
+        :raises PeerError: if Keystone refuses it
         """
         if self.setup.auth != KEYSTONE:
             return ensure_token(self.layout)
@@ -227,7 +227,7 @@ class Cluster:
         return tuple(self.layout.device(server) for server in OBJECT_DEVICES)
 
     def log(self, name: str) -> str:
-        """Everything that service ``name`` has logged."""
+        """The whole log of service ``name``."""
         return self._servers[name].log.read_text(encoding="utf-8", errors="replace")
 
     def _redis(self) -> RedisServer:
@@ -240,7 +240,7 @@ class Cluster:
     def _configure(self) -> None:
         for folder in (self.layout.logs, self.layout.run, self.layout.data, self.layout.configs):
             folder.mkdir(parents=True, exist_ok=True)
-        self.layout.agent_socket.unlink(missing_ok=True)  # its existence says that the agent is ready
+        self.layout.agent_socket.unlink(missing_ok=True)  # its existence means that the agent is ready
         for agent in ("agent2", *STORAGE_AGENTS):
             self.layout.node_of(agent).agent_socket.unlink(missing_ok=True)
         if "keystone" in self._names:
@@ -272,7 +272,7 @@ class Cluster:
         for name in names:
             self._servers[name].start()
             self._record()
-        if "redis" in names:  # who comes next reads it first of all
+        if "redis" in names:  # the next command reads it first
             self._servers["redis"].wait_ready(START_LIMIT)
 
     def _record(self) -> None:
@@ -295,11 +295,11 @@ class Cluster:
             self._record_started()
             stop_all(self._records)
             for server in self._servers.values():
-                server.stop()  # reaps our own children
+                server.stop()  # reaps this process' children
             konnector.release(self.layout)
             backends.release(self.layout)
 
     def _record_started(self) -> None:
-        """Also what was started after the last record, as when Ctrl-C came in between."""
+        """Include processes that were started after the last record, for example when Ctrl-C arrived in between."""
         if self._servers:
             self._record()

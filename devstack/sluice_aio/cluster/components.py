@@ -1,4 +1,4 @@
-"""The services of a cluster: what is started, how, and how one sees that it serves."""
+"""The services of a cluster: their programs, start and readiness."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ WAVES: Final = (
     (*DAEMON_SERVICES, *REWRITERS, *MOTIF_DAEMONS, "horizon", "collectd"),
 )
 ALL: Final = tuple(name for wave in WAVES for name in wave)
-#: What ``up`` brings up: one node of each sort with Sluice.
+#: The services of ``up``: one node of each kind with Sluice.
 DEFAULT: Final = frozenset(
     {"redis", "rabbit", "memcached", "account", "container", *OBJECT_DEVICES, "agent", "actors", "api", "proxy"}
 )
-#: What a profile of ``up`` brings up beside that.
+#: Additional services of a profile of ``up``.
 PROFILES: Final = {
     "block": frozenset({"cinder", "konnector"}),
     "horizon": frozenset({"horizon", "sandbox", "collectd"}),
 }
 #: A second proxy with an agent of its own, as another node would have.
 SECOND_NODE: Final = frozenset({"agent2", "proxy2"})
-#: Replicas of the API: they share nothing but Redis.
+#: Replicas of the API: they share only Redis.
 APIS: Final = ("api", "api2")
-#: Those that speak HTTP.
+#: Services with HTTP.
 HTTP: Final = frozenset({"account", "container", *OBJECT_DEVICES, *APIS, *PROXIES})
-#: Swift without anything of ours in its pipeline.
+#: Swift without Sluice in its pipeline.
 PLAIN_SWIFT: Final = frozenset({"memcached", "account", "container", *OBJECT_DEVICES, "plain"})
 
 _HEALTHCHECK: Final = b"GET /healthcheck HTTP/1.0\r\n\r\n"
@@ -62,12 +62,12 @@ _HEALTH: Final = b"GET /health HTTP/1.0\r\n\r\n"
 _VERSION: Final = b"GET /v3 HTTP/1.0\r\n\r\n"
 _VERSIONS: Final = b"GET / HTTP/1.0\r\n\r\n"
 _LOGIN: Final = b"GET /auth/login/ HTTP/1.0\r\n\r\n"
-#: Ports that a service takes beside the one of its own name.
+#: Ports of a service besides the one of its own name.
 _MORE_PORTS: Final = {"rabbit": ("rabbit_dist", "epmd")}
 
 
 class Program(Server):
-    """A program of this environment (Swift's or ours), its log in the common folder."""
+    """A program of this environment (Swift's or Sluice's) with its log in the common folder."""
 
     def __init__(self, name: str, port: int, log_folder: Path, command: Sequence[str], ready: Callable[[], bool]):
         super().__init__(port, log_folder)
@@ -85,7 +85,7 @@ class Program(Server):
 def script(name: str) -> str:
     """Path of a program that is installed beside the running Python.
 
-    :raises LaunchError: when it is not
+    :raises LaunchError: if it is not installed
     """
     path = Path(sys.executable).with_name(name)
     if not path.exists():
@@ -102,9 +102,9 @@ def ports_of(name: str) -> tuple[str, ...]:
 
 
 def check_ports(layout: Layout, names: Collection[str]) -> None:
-    """Refuse to start when somebody listens on a port that is needed.
+    """Check that all needed ports are free.
 
-    :raises LaunchError: naming the port, the service and the option
+    :raises LaunchError: names the port, the service and the option
     """
     for name in [port for service in ALL if service in names for port in ports_of(service)]:
         with socket.socket() as probe:
@@ -119,7 +119,7 @@ def check_ports(layout: Layout, names: Collection[str]) -> None:
 
 
 def _status(port: int, question: bytes, host: str = HOST) -> bytes:
-    """The three digits of the answer's status, empty without one."""
+    """The three digits of the answer's status, empty without an answer."""
     answer = probe(port, question, host=host)
     return answer[9:12] if answer.startswith(b"HTTP/1.") else b""
 
@@ -127,17 +127,17 @@ def _status(port: int, question: bytes, host: str = HOST) -> bytes:
 def swift_command(layout: Layout, program: str, *arguments: str) -> list[str]:
     """The command line of Swift's ``program``, with the swift.conf of this cluster.
 
-    :raises LaunchError: when it is not installed
+    :raises LaunchError: if it is not installed
     """
     script(program)
-    # -P: what lies in the folder we happen to be in must not be imported
+    # -P: files in the present folder must not be imported
     return [sys.executable, "-P", "-m", "sluice_aio.conf.swift_program", str(layout.swift_dir), program, *arguments]
 
 
 def _swift(layout: Layout, name: str) -> Server:
     kind = "proxy" if name in PROXIES else kind_of(name)
     host, port = layout.address(name), layout.ports[name]
-    # -v sends the log to the terminal, hence to our file; without it, it needs a syslog daemon
+    # -v sends the log to the terminal, hence to the log file; without it, it needs a syslog daemon
     command = swift_command(layout, f"swift-{kind}-server", str(layout.swift_dir / f"{name}.conf"), "-v")
     return Program(name, port, layout.logs, command, lambda: _status(port, _HEALTHCHECK, host) == b"200")
 
@@ -160,7 +160,7 @@ def _motif_daemon(layout: Layout, name: str) -> Server:
 
 
 def _listens(path: Path) -> bool:
-    """Whether somebody listens on a unix socket."""
+    """Whether a process listens on a unix socket."""
     with socket.socket(socket.AF_UNIX) as client:
         return client.connect_ex(str(path)) == 0
 
@@ -173,7 +173,7 @@ def _rsync(layout: Layout) -> Server:
 
 
 def _sandbox(layout: Layout) -> Server:
-    """The supervisor of jailed filters; its cache must be where everybody may look."""
+    """The supervisor of jailed filters; its cache must be in a folder that all users can read."""
     cache = files.cache_folder() if os.geteuid() else Path(tempfile.gettempdir()) / f"sluice-jail-{os.getuid()}"
     command = [script("sluice-sandbox"), "serve", "--folder", str(layout.sandbox), "--cache", str(cache)]
     return Program("sandbox", 0, layout.logs, command, (layout.sandbox / "control").exists)
@@ -184,7 +184,7 @@ def _ours(layout: Layout, name: str) -> Server:
     command = [script(f"sluice-{program}"), "--config", str(layout.configs / f"{name}.conf")]
     if name in APIS:
         port = layout.ports[name]
-        # a 503 comes from a living API that misses somebody else, who is waited for by himself
+        # a 503 comes from a running API without another service, which is waited for separately
         return Program(name, port, layout.logs, command, lambda: _status(port, _HEALTH) in (b"200", b"503"))
     ready = layout.node_of(name).agent_socket.exists if program == "agent" else lambda: True
     return Program(name, 0, layout.logs, command, ready)
@@ -200,7 +200,7 @@ def _konnector(layout: Layout, name: str) -> Server:
 def _keystone(layout: Layout) -> Server:
     port = layout.ports["keystone"]
     program = Path(__file__).parents[1] / "keystone" / "keystone_program.py"
-    # isolated: what lies in the folder we happen to be in, or in our own environment, is none of its business
+    # isolated: files of the present folder and of this environment must not be imported
     command = [str(venv.python()), "-I", str(program), str(layout.data / "keystone"), str(port)]
     return Program("keystone", port, layout.logs, command, lambda: _status(port, _VERSION) == b"200")
 
@@ -217,7 +217,7 @@ def _cinder(layout: Layout) -> Server:
     port = layout.ports["cinder"]
     program = Path(__file__).parents[1] / "cinder" / "cinder_program.py"
     python = venv.python(service="cinder")
-    # where the package of our driver is, and nothing else of ours
+    # the folder of the driver's package, and nothing else of Sluice
     block = Path(__file__).resolve().parents[3] / "block"
     command = [str(python), "-I", str(program), str(backends.folder(layout)), str(block)]
     return Program("cinder", port, layout.logs, command, lambda: _status(port, _VERSIONS) == b"300")
@@ -264,9 +264,9 @@ def _server(layout: Layout, name: str) -> Server:
 
 
 def make_servers(layout: Layout, names: Collection[str]) -> dict[str, Server]:
-    """The servers called ``names``, in starting order; nothing is started.
+    """The servers called ``names``, in starting order; none is started.
 
-    :raises LaunchError: for a name that is no service, or a program that is not installed
+    :raises LaunchError: for an unknown service, or a program that is not installed
     """
     unknown = sorted(set(names) - set(ALL))
     if unknown:

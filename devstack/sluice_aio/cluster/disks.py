@@ -1,4 +1,4 @@
-"""What really lies on the object servers' disks."""
+"""The content of the object servers' disks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def stored_bytes(devices: Iterable[Path]) -> int:
     for path in data_files(devices):
         try:
             total += path.stat().st_size
-        except FileNotFoundError:  # replaced meanwhile
+        except FileNotFoundError:  # replaced in the meantime
             continue
     return total
 
@@ -38,7 +38,7 @@ def stored_sizes(devices: Iterable[Path], container: str) -> dict[str, list[int]
     for path in data_files(devices):
         try:
             name, size = read_metadata(str(path))["name"], path.stat().st_size
-        except (FileNotFoundError, DiskFileNotExist):  # replaced meanwhile
+        except (FileNotFoundError, DiskFileNotExist):  # replaced in the meantime
             continue
         if name.startswith(prefix):
             sizes.setdefault(name.removeprefix(prefix), []).append(size)

@@ -11,15 +11,15 @@ from sluice_aio.base.server import Server
 from sluice_aio.errors import LaunchError
 from sluice_client import Client, ClientError
 
-#: Seconds that a service gets to serve.
+#: Seconds until a service must serve.
 START_LIMIT: Final = 90.0
 
 
 def wait_until_serving(servers: Mapping[str, Server], say: Callable[[str], None]) -> None:
     """Wait for each server.
 
-    :raises PeerError: when one does not serve in time
-    :raises LaunchError: when one ended after it served
+    :raises PeerError: if one does not serve in time
+    :raises LaunchError: if one ended after it served
     """
     say(f"waiting for {', '.join(servers)}")
     for server in servers.values():
@@ -28,9 +28,9 @@ def wait_until_serving(servers: Mapping[str, Server], say: Callable[[str], None]
 
 
 def wait_until_healthy(api_url: str, servers: Mapping[str, Server], say: Callable[[str], None]) -> None:
-    """Wait until the API reports that all it depends on is well; nothing to wait for without all of Sluice.
+    """Wait until the API reports that all its dependencies are well; return at once without all of Sluice.
 
-    :raises LaunchError: when a service ended, or the cluster is not healthy in time
+    :raises LaunchError: if a service ended, or the cluster is not healthy in time
     """
     if not {"redis", "rabbit", "agent", "actors", "api"} <= servers.keys():
         return

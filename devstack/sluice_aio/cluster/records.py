@@ -21,13 +21,13 @@ from sluice_aio.cinder import backends, konnector
 from sluice_aio.cluster.components import WAVES
 from sluice_aio.errors import LaunchError
 
-#: Seconds that a service gets to end after SIGTERM.
+#: Seconds until a service must end after SIGTERM.
 STOP_LIMIT: Final = 15.0
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The processes of one service: the service itself first, then its helpers."""
+    """The processes of one service: the service itself first, then its child processes."""
 
     service: str
     port: int | None
@@ -39,7 +39,7 @@ class Record:
 
 
 class Records:
-    """The file in a cluster's folder that names every process the cluster started."""
+    """The file in a cluster's folder with every process that the cluster started."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "processes.json"
@@ -71,7 +71,7 @@ class Records:
     def lock(self) -> int:
         """Lock the folder for one command; the lock ends with the descriptor or the process.
 
-        :raises LaunchError: when another command has it
+        :raises LaunchError: if another command holds it
         """
         self._lock_file.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(self._lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -84,7 +84,7 @@ class Records:
 
 
 def stop_recorded(layout: Layout) -> list[str]:
-    """Stop the cluster in the layout's folder, whoever started it; the names of what still ran."""
+    """Stop the cluster in the layout's folder, by its records; return the names of the running services."""
     records = Records(layout.run)
     with locked(records), uninterrupted():
         stopped = stop_all(records)
@@ -94,7 +94,7 @@ def stop_recorded(layout: Layout) -> list[str]:
 
 
 def stop_all(records: Records) -> list[str]:
-    """Stop all recorded services, wave by wave; the names of those that still ran."""
+    """Stop all recorded services, wave by wave; return the names of those that ran."""
     known = records.load()
     running = [name for name, record in known.items() if record.alive()]
     for wave in reversed(WAVES):
@@ -118,7 +118,7 @@ def locked(records: Records) -> Iterator[None]:
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Signals to end wait until this is over: a second Ctrl-C must not leave half a cluster."""
+    """Defer signals until the context ends: a second Ctrl-C must not leave half a cluster."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

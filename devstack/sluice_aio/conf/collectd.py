@@ -69,7 +69,7 @@ _SENDS: Final = """\
 
 
 def configuration(node: str, amqp_url: str, folder: Path, interval: int = 10, links: Sequence[str] = ()) -> str:
-    """The text of a collectd.conf; ``links`` are the network interfaces that count, by default all but ``lo``."""
+    """The text of a collectd.conf; ``links`` are the counted network interfaces, by default all but ``lo``."""
     link = parse_bus_url(amqp_url)
     chosen = [f'  Interface "{name}"' for name in links or ("lo",)] + [f"  IgnoreSelected {str(not links).lower()}"]
     sends = _SENDS.format(
@@ -104,7 +104,7 @@ def _quoted(text: str) -> str:
 
 
 def write_collectd(folder: Path, text: str) -> Path:
-    """Write ``text`` as collectd.conf into ``folder``, for its owner only: it holds the broker's password."""
+    """Write ``text`` as collectd.conf into ``folder``, readable by its owner only: it holds the broker's password."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "collectd.conf"
     path.touch(0o600)

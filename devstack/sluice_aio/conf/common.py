@@ -1,6 +1,6 @@
-"""What the configurations of Swift's servers have in common, and who may log in.
+"""The common part of the configurations of Swift's servers, and their users.
 
-A Keystone has the users of tempauth with the same accounts, so that a test says one name wherever they are from.
+A Keystone has the users of tempauth with the same accounts, so a test uses the same names with both.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ USERS: Final = {
     "test5:tester5": ("testing5", "AUTH_test5"),
     "test:tester6": ("testing6", "AUTH_test"),
 }
-#: What a user may do: ``.admin`` everything in his account, ``.reseller_admin`` in every account, ``service``
-#: what service accounts ask for, nothing without ACLs.
+#: Rights of a user: ``.admin`` everything in the own account, ``.reseller_admin`` in every account, ``service``
+#: the rights of service accounts, nothing without ACLs.
 GROUPS: Final = {
     "test:tester": ".admin",
     "test2:tester2": ".admin",
@@ -31,12 +31,12 @@ GROUPS: Final = {
     "test5:tester5": "service",
     "test:tester6": ".reseller_admin",
 }
-#: What tempauth calls a user's rights → the role with the same ones.
+#: A right in tempauth → the role with the same right.
 _ROLES: Final = {".admin": "member", ".reseller_admin": "ResellerAdmin", "service": "service", "": "guest"}
 
 
 def default(layout: Layout, port: int, workers: int) -> dict[str, str]:
-    """What every server's ``[DEFAULT]`` says."""
+    """The ``[DEFAULT]`` section of every server."""
     return {
         "bind_ip": HOST,
         "bind_port": str(port),
@@ -48,15 +48,15 @@ def default(layout: Layout, port: int, workers: int) -> dict[str, str]:
 
 
 def write_projects(layout: Layout) -> None:
-    """Have a Keystone that is made yet know the accounts of tempauth."""
+    """Add the accounts of tempauth to a Keystone that is not created yet."""
     path = layout.data / "keystone" / "projects"
     path.write_text("\n".join(dict.fromkeys(user.partition(":")[0] for user in USERS)), encoding="utf-8")
 
 
 def seed_users(layout: Layout) -> None:
-    """The users of tempauth, and the role by which the administrator rules all accounts.
+    """Create the users of tempauth, and the role by which the administrator controls all accounts.
 
-    :raises PeerError: when Keystone refuses
+    :raises PeerError: if Keystone refuses
     """
     keystone = KeystoneHttp(layout.keystone_url)
     administrator = keystone.login(seed.ADMIN, seed.password(layout, seed.ADMIN), seed.ADMIN)

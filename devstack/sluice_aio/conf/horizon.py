@@ -1,4 +1,4 @@
-"""What Horizon reads: its settings, and where the panels of this clone lie."""
+"""The configuration of Horizon: its settings, and the place of this clone's panels."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from sluice_aio.errors import LaunchError
 _PROGRAM: Final = Path(__file__).with_name("horizon_program.py")
 _CLONE: Final = Path(__file__).resolve().parents[3]
 _PLUGIN: Final = _CLONE / "horizon_plugin"
-#: Source roots that Horizon imports from: the panels, and the client that they speak through.
+#: Source roots that Horizon imports from: the panels, and their client.
 ROOTS: Final = (_PLUGIN, _CLONE / "client")
-#: What the compressed style sheets and scripts are made from, beside Horizon itself.
+#: The sources of the compressed style sheets and scripts, besides Horizon itself.
 _SOURCES: Final = (".css", ".html", ".js", ".py", ".scss")
 
 #: As if the plugin's files were copied to Horizon's folders; the second folder of enabled files is the launcher's.
@@ -32,7 +32,7 @@ _enabled.__path__.extend([str(_plugin / "enabled"), _given["enabled"]])
 for _snippet in sorted((_plugin / "local_settings.d").glob("_*.py")):
     exec(_snippet.read_text(encoding="utf-8"))
 """
-#: ``openstack_dashboard.settings`` imports this; what it lacks is Horizon's own default.
+#: ``openstack_dashboard.settings`` imports this; missing settings have Horizon's own default.
 _SETTINGS: Final = """\
 # all names without `_` become Horizon's settings
 import pathlib as _pathlib
@@ -71,7 +71,7 @@ LOGGING = {{
 }}
 """
 
-#: Without Nova, Horizon's own first page has nothing to show.
+#: Without Nova, Horizon's own first page is empty.
 _ENABLED: Final = '''\
 """Whoever logs in sees our pages first."""
 
@@ -94,9 +94,9 @@ def folder(layout: Layout) -> Path:
 
 
 def write_horizon(layout: Layout, panels: bool = True, theme: str = "default") -> None:
-    """The settings, and the secret that signs sessions, which is made at the first call.
+    """Write the settings, and the secret that signs sessions, which is generated at the first call.
 
-    :param panels: whether it has those of this clone, else what is installed in its environment
+    :param panels: whether it has those of this clone; otherwise those installed in its environment
     :param theme: one that Horizon ships: ``default`` or ``material``
     :raises LaunchError: outside of a clone
     """
@@ -123,18 +123,18 @@ def write_horizon(layout: Layout, panels: bool = True, theme: str = "default") -
 
 
 def command(layout: Layout, python: Path, roots: Sequence[Path] = ROOTS) -> list[str]:
-    """What starts it.
+    """Its command line.
 
     :param python: of Horizon's environment
-    :param roots: what is imported from beside it
+    :param roots: additional source roots
     """
     given = [str(folder(layout)), str(layout.ports["horizon"]), json.dumps([str(root) for root in roots])]
-    # isolated: what lies in the folder we happen to be in, or in our own environment, is none of its business
+    # isolated: files of the present folder and of this environment must not be imported
     return [str(python), "-I", str(_PROGRAM), *given]
 
 
 def _digest() -> str:
-    """Changes with everything that the compressed files are made from."""
+    """A value that changes with every source of the compressed files."""
     seen = hashlib.sha256((_CLONE / "devstack" / "horizon-constraints.txt").read_bytes())
     seen.update((_PANELS + _SETTINGS).encode())
     for path in sorted(_PLUGIN.rglob("*")):

@@ -1,9 +1,9 @@
 """``python horizon_program.py <folder> <port> <source roots as JSON>``: a whole Horizon, for one machine.
 
-Run by the Python of Horizon's own virtual environment, in which nothing of ours is installed; so this file imports
-nothing of ours.  The folder holds the package ``local`` with the settings, and gets what ``collectstatic`` and
-``compress`` make; nothing is written into Horizon's packages.  When it has made them it starts itself anew, since
-``compress`` changes the templates that are in memory.
+Run by the Python of Horizon's own virtual environment, in which Sluice is not installed; so this file imports
+nothing of Sluice.  The folder holds the package ``local`` with the settings, and gets the output of ``collectstatic``
+and ``compress``; Horizon's packages are not changed.  After making the output it restarts itself, because
+``compress`` changes the templates in memory.
 
 One worker process with threads: sessions are in its memory.
 """
@@ -17,18 +17,18 @@ from typing import Any
 
 HOST = "127.0.0.1"
 THREADS = 8
-#: Says that the style sheets and scripts are complete.
+#: Exists when the style sheets and scripts are complete.
 READY = "made"
 
 
 def configure(folder: Path, roots: list[str]) -> None:
-    """Let ``openstack_dashboard.settings`` find our ``local`` before its own, and the panels."""
+    """Make ``openstack_dashboard.settings`` import this ``local`` before its own, and the panels."""
     sys.path[0:0] = [str(folder), *roots]
     os.environ["DJANGO_SETTINGS_MODULE"] = "openstack_dashboard.settings"
 
 
 def make_static(folder: Path, static: Path) -> None:
-    """The style sheets and scripts; those of other versions are removed."""
+    """Make the style sheets and scripts; remove those of other versions."""
     import django
     from django.core.management import call_command
 
@@ -41,7 +41,7 @@ def make_static(folder: Path, static: Path) -> None:
 
 
 def serve(static: Path, port: int) -> None:
-    """Serve until a signal comes."""
+    """Serve until a signal arrives."""
     from gunicorn.app.base import BaseApplication
 
     class Server(BaseApplication):  # type: ignore[misc, unused-ignore]
@@ -76,7 +76,7 @@ def serve(static: Path, port: int) -> None:
 
 
 def main(folder: Path, port: int, roots: list[str]) -> None:
-    """Make what is missing, then serve until a signal comes."""
+    """Make missing files, then serve until a signal arrives."""
     arguments = [sys.executable, *sys.orig_argv[1:]]
     os.umask(0o077)
     configure(folder, roots)

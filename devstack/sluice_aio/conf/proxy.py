@@ -1,4 +1,4 @@
-"""The configuration of a proxy: with Sluice, without it, or with Swift's own encryption in its place."""
+"""The configuration of a proxy: with Sluice, without it, or with Swift's own encryption instead."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from sluice_aio.base.setup import Setup
 from sluice_aio.conf.common import GROUPS, USERS, default
 from sluice_aio.keystone import seed
 
-#: Left of where sub-requests are made; s3api asks tempauth, so it stands between these two.
+#: Left of the filters that make sub-requests; s3api calls tempauth, so it stands between these two.
 _LEFT: Final = (
     "catch_errors gatekeeper healthcheck list-endpoints proxy-logging cache domain_remap etag-quoter listing_formats "
     "container_sync bulk tempurl formpost"
 )
-#: Left and right of s3api; behind Keystone this is Swift's order: authtoken takes off what a client claims to be, and
-#: s3token asks Keystone about what s3api has taken from the signature.
+#: Left and right of s3api; with Keystone this is Swift's order: authtoken removes identity headers of a client, and
+#: s3token sends the signature that s3api has read to Keystone.
 _AUTH: Final[dict[str, tuple[list[str], list[str]]]] = {
     cluster_setup.TEMPAUTH: ([], ["tempauth"]),
     cluster_setup.KEYSTONE: (["authtoken"], ["s3token", "keystoneauth"]),
 }
 _BEHIND_AUTH: Final = "staticweb copy container-quotas account-quotas"
-#: What turns one request into several.
+#: Filters that turn one request into several.
 _MIDDLE: Final = "slo dlo versioned_writes symlink"
 
-#: The domain that ``domain_remap`` answers for.
+#: The domain of ``domain_remap``.
 STORAGE_DOMAIN: Final = "example.com"
 #: Bytes of a node's cache.
 _CACHE_SIZE: Final = 256 << 20
-#: On a machine that is busy memcached may be slow; Swift would give it up for a minute, and it has the tokens.
+#: memcached may be slow on a busy machine; Swift would stop using it for a minute, and it holds the tokens.
 _PATIENT: Final = {
     "connect_timeout": "10",
     "pool_timeout": "10",
     "io_timeout": "10",
     "error_suppression_limit": "1000000",
 }
-#: ``sluice on one machine, only for play``: no secret at all.
+#: ``sluice on one machine, only for play``: not a secret.
 _ROOT_FOR_PLAY: Final = "c2x1aWNlIG9uIG9uZSBtYWNoaW5lLCBvbmx5IGZvciBwbGF5"
-#: Who owns the account of its project, behind Keystone.
+#: The roles that own the account of their project, with Keystone.
 OPERATOR_ROLES: Final = "admin, member"
 _OPTIONS: Final[dict[str, Options]] = {
     "etag-quoter": {"enable_by_default": "false"},
@@ -52,7 +52,7 @@ _OPTIONS: Final[dict[str, Options]] = {
     "keymaster": {"encryption_root_secret": _ROOT_FOR_PLAY},
     "keystoneauth": {"operator_roles": OPERATOR_ROLES, "project_reader_roles": "reader", "reseller_prefix": "AUTH"},
 }
-#: Where the entry point's name is not the filter's with underscores.
+#: Filters whose entry point differs from their name with underscores.
 _ENTRIES: Final = {"cache": "memcache"}
 _OURS: Final = {"sluice": "proxy", "sluice-reads": "reads"}
 
@@ -78,8 +78,8 @@ def proxy_conf(
 ) -> str:
     """proxy-server.conf; ``plain`` is the same pipeline without Sluice.
 
-    ``server`` names the service whose port it takes, by default ``plain`` or ``proxy``; ``encrypted`` is plain with
-    Swift's own encryption.  ``workers`` goes before the set-up's.
+    ``server`` names the service whose port it uses, by default ``plain`` or ``proxy``; ``encrypted`` is plain with
+    Swift's own encryption.  ``workers`` overrides that of the set-up.
     """
     setup = Setup() if setup is None else setup
     server = server or ("plain" if plain else "proxy")
@@ -125,7 +125,7 @@ def _daemon_conf(layout: Layout, name: str, options: dict[str, str], setup: Setu
 
 
 def proxy_filter(layout: Layout, setup: Setup, name: str) -> Options:
-    """What the section of the proxy filter ``name`` says."""
+    """The section of the proxy filter ``name``."""
     if name == "sluice-s3select":
         return {"use": "egg:openstack-sluice#s3select"}
     if name in _OURS:
@@ -141,7 +141,7 @@ def proxy_filter(layout: Layout, setup: Setup, name: str) -> Options:
     options = {"use": f"egg:swift#{_ENTRIES.get(name, name.replace('-', '_'))}", **_OPTIONS.get(name, {})}
     if name == "cache":
         options["memcache_servers"] = f"{HOST}:{layout.ports['memcached']}"
-        options["memcache_max_connections"] = "64"  # with Swift's two, tokens get lost at a hundred requests at once
+        options["memcache_max_connections"] = "64"  # with Swift's two, tokens get lost at 100 requests at once
         options |= _PATIENT
     elif name == "tempauth":
         options |= {"reseller_prefix": "AUTH, SERVICE", "SERVICE_require_group": "service"}
@@ -153,7 +153,7 @@ def proxy_filter(layout: Layout, setup: Setup, name: str) -> Options:
 
 
 def _authtoken(layout: Layout) -> Options:
-    """keystonemiddleware before keystoneauth; it keeps tokens in Swift's own cache."""
+    """keystonemiddleware before keystoneauth; it caches tokens in Swift's own cache."""
     return {
         "paste.filter_factory": "keystonemiddleware.auth_token:filter_factory",
         **seed.authtoken(layout, "swift"),
@@ -164,13 +164,13 @@ def _authtoken(layout: Layout) -> Options:
 
 
 def _s3token(layout: Layout) -> Options:
-    """Swift's own: it logs in as Swift, since Keystone answers none but services about signatures."""
+    """Swift's own: it logs in as Swift, because Keystone answers only services about signatures."""
     login = seed.login_options(layout, "swift")
     return {"use": "egg:swift#s3token", "auth_uri": layout.keystone_url, "delay_auth_decision": "true", **login}
 
 
 def _of_the_filter(layout: Layout, setup: Setup, name: str) -> Mapping[str, str]:
-    """What only one of our filters is told."""
+    """Options of a single Sluice filter."""
     if name != "sluice":
         return setup.reads_options
     cache = {"cache_dir": str(layout.cache), "cache_size": str(_CACHE_SIZE)}

@@ -1,4 +1,4 @@
-"""The configuration of our own processes: agent, actor host, API and its token."""
+"""The configuration of Sluice's processes: agent, actor host, API and its token."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ erasure_coded = *
 
 
 def ensure_token(layout: Layout) -> str:
-    """The admin token; made at the first call, readable by its owner only."""
+    """The admin token; generated at the first call, readable by its owner only."""
     return ensure_secret(layout.token_file, (secrets.token_urlsafe(24) + "\n").encode()).decode("ascii").strip()
 
 
 def ensure_keys(layout: Layout) -> None:
-    """The key files of objects and of volumes; made at the first call with one key in each, for their owner only."""
+    """The key files of objects and volumes; generated at the first call with one key each, mode 0600."""
     for path in (layout.key_file, layout.volume_key_file):
         ensure_secret(path, render_ring(Ring("aio", {"aio": secrets.token_bytes(SECRET_SIZE)})))
 
@@ -67,9 +67,9 @@ def ensure_keys(layout: Layout) -> None:
 def write_sluice(
     layout: Layout, redis_url: str, amqp_url: str, setup: Setup | None = None, cinder: bool = False
 ) -> None:
-    """The configuration of all processes of ours, those of a second node too, token and key file.
+    """Write the configuration of all Sluice processes, those of a second node too, token and key file.
 
-    :param cinder: whether there is a Cinder, which the API and actor hosts ask, and which notifies the broker
+    :param cinder: whether there is a Cinder, which the API and actor hosts call, and which notifies the broker
     """
     layout.configs.mkdir(parents=True, exist_ok=True)
     ensure_token(layout)
@@ -77,7 +77,7 @@ def write_sluice(
     setup = Setup() if setup is None else setup
     with_disks = STORAGE_AGENTS if setup.storage_agents else ("agent",)
     caching = CACHE in setup.parts
-    # code lies behind the proxy, if there is one that runs it
+    # code is stored behind the proxy, if there is one that runs it
     code_store = _lines(code_store_options(layout, keystone=setup.auth == KEYSTONE)) if PROXY in setup.parts else ""
     agents = dict.fromkeys(("agent", "agent2", *(STORAGE_AGENTS if setup.storage_agents else ())), _AGENT)
     for name, template in {**agents, "actors": _ACTORS, "api": _API, "api2": _API}.items():
@@ -89,7 +89,7 @@ def write_sluice(
             "socket": node.agent_socket,
             "snapshots": node.snapshots,
             "cache": node.cache if caching and name not in STORAGE_AGENTS else "",
-            # Swift's daemons are no services here, unless a test makes them; they would say hello themselves
+            # Swift's daemons are not services here, unless a test starts them; they would say hello themselves
             "daemons": "object-server" if name in with_disks else "",
             "confs": _storage_confs(layout, name, setup),
             "bind": f"{HOST}:{layout.ports.get(name, 0)}",
@@ -108,7 +108,7 @@ def write_sluice(
         if template is _API:
             text += _lines({"volume_key_file": str(layout.volume_key_file)} if cinder else {})
             text += _lines(_swift(layout, setup)) + _lines(setup.api_options) + _authtoken(layout, setup)
-        _write_secret(layout.configs / f"{name}.conf", text)  # that of the API may hold a password
+        _write_secret(layout.configs / f"{name}.conf", text)  # the API's file may hold a password
     for suffix, node in (("", layout), ("2", layout.second_node())):
         _write_secret(layout.configs / f"rewriter{suffix}.conf", rewriter_conf(node, redis_url, setup))
         _write_secret(layout.configs / f"motifs{suffix}.conf", motifs_conf(node, redis_url, setup))
@@ -120,7 +120,7 @@ def _write_secret(path: Path, text: str) -> None:
 
 
 def _storage_confs(layout: Layout, agent: str, setup: Setup) -> str:
-    """The configurations of the servers whose devices ``agent`` measures: those beside it."""
+    """The configurations of the servers whose devices ``agent`` measures: those of its node."""
     if USAGE not in setup.parts:
         return ""
     servers = {"agent": ("account", *(() if setup.storage_agents else OBJECT_DEVICES))}
@@ -130,7 +130,7 @@ def _storage_confs(layout: Layout, agent: str, setup: Setup) -> str:
 
 
 def _swift(layout: Layout, setup: Setup) -> Mapping[str, str]:
-    """What the API asks of Swift, and as whom."""
+    """The API's access to Swift, and its user."""
     if PROXY not in setup.parts:
         return {}
     url = {"swift_url": f"http://{HOST}:{layout.ports['proxy']}", "swift_dir": str(layout.swift_dir)}

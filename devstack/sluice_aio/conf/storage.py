@@ -13,7 +13,7 @@ from sluice_aio.base.setup import Setup
 from sluice_aio.conf.common import default
 from sluice_aio.conf.proxy import proxy_filter
 
-#: Every daemon of Swift that a cluster can run → the configurations that it is started with.
+#: Every daemon of Swift that a cluster can run → its configurations.
 DAEMONS: Final[dict[str, tuple[str, ...]]] = {
     "account-auditor": ("account",),
     "account-reaper": ("account",),
@@ -30,10 +30,10 @@ DAEMONS: Final[dict[str, tuple[str, ...]]] = {
     "object-replicator": tuple(OBJECT_DEVICES),
     "object-updater": tuple(OBJECT_DEVICES),
 }
-#: Those that push with rsync.
+#: Daemons that push with rsync.
 WITH_RSYNC: Final = frozenset({"account-replicator", "container-replicator", "container-sharder", "object-replicator"})
 
-#: Small enough that a test can make a container shard.
+#: Small enough that a test can shard a container.
 _SHARDER: Final = {
     "auto_shard": "true",
     "shard_container_threshold": "100",
@@ -103,7 +103,7 @@ def _default(layout: Layout, server: str, setup: Setup) -> Options:
 def _daemon(layout: Layout, name: str) -> Options:
     options: dict[str, str] = {}
     if name in WITH_RSYNC:
-        # a module per server, all of one daemon
+        # a module per server, for all of its daemons
         options["rsync_module"] = f"rsync://{HOST}:{layout.ports['rsync']}/{name.split('-')[0]}{{replication_port}}"
     if name == "container-sharder":
         options |= _SHARDER
@@ -121,7 +121,7 @@ def rsync_conf(layout: Layout) -> str:
             "path": str(layout.devices / folder),
             "read only": "false",
             "lock file": str(layout.run / f"rsync-{server}.lock"),
-            # a root's rsync would become nobody
+            # rsync of root would change to the user nobody
             "uid": default(layout, 0, 0)["user"],
             "gid": "*",
         }
@@ -132,8 +132,8 @@ def rsync_conf(layout: Layout) -> str:
 def client_conf(layout: Layout, name: str, setup: Setup) -> str:
     """``expirer``, ``reconciler`` and ``internal-client``: a proxy inside a daemon.
 
-    What container-sync reads with it goes to another cluster, so it must be as clients see it; the others move and
-    delete what is stored, as it is stored.
+    container-sync sends the data that it reads with it to another cluster, so it must return the clients' view; the
+    others move and delete stored data in their stored form.
     """
     parts = setup.parts if name == "internal-client" else frozenset()
     setup = replace(setup, parts=parts - {cluster_setup.CACHE})  # it only reads, and each object once

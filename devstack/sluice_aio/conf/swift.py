@@ -21,7 +21,7 @@ from sluice_aio.conf.storage import client_conf, rsync_conf, storage_conf
 
 __all__ = ["PROXIES", "USERS", "build_rings", "object_rings", "proxy_conf", "storage_conf", "write_swift"]
 
-#: The proxies that can be had; ``proxy2`` is that of a second node with an agent of its own.
+#: The available proxies; ``proxy2`` is that of a second node with an agent of its own.
 PROXIES: Final = ("proxy", "proxy2", "plain", "encrypted")
 _CLIENTS: Final = ("expirer", "reconciler", "internal-client")
 _DISKFILES: Final = {
@@ -47,7 +47,7 @@ def main_conf(setup: Setup, suffix: str) -> str:
 
 
 def _kept(layout: Layout, file: str, name: str, option: str) -> str:
-    """What ``file`` says already (another value would hide what is stored), or a new random value."""
+    """The value in ``file`` (another value would hide stored data), or a new random value."""
     parser = configparser.ConfigParser(interpolation=None)
     parser.read(layout.swift_dir / file)
     return parser.get(name, option, fallback=secrets.token_hex(8))
@@ -64,7 +64,7 @@ def _proxy(layout: Layout, name: str, setup: Setup) -> str:
 
 
 def write_swift(layout: Layout, setup: Setup | None = None) -> None:
-    """Everything in the Swift folder but the rings, and the device folders."""
+    """Write everything in the Swift folder except the rings, and the device folders."""
     setup = Setup() if setup is None else setup
     layout.swift_dir.mkdir(parents=True, exist_ok=True)
     suffix = _kept(layout, "swift.conf", "swift-hash", "swift_hash_path_suffix")
@@ -86,15 +86,15 @@ def write_swift(layout: Layout, setup: Setup | None = None) -> None:
 
 
 def device(layout: Layout, number: int, server: str, name: str) -> dict[str, object]:
-    """A device as ring builders take it; ``name`` is its folder's."""
+    """A device in the form of ring builders; ``name`` is its folder's."""
     ip, port = layout.address(server), layout.ports[server]
     address = {"ip": ip, "port": port, "replication_ip": ip, "replication_port": port}
-    # a zone per device, so that replicas never share one
+    # a zone per device, so replicas never share one
     return {"id": number, "region": 1, "zone": number + 1, "weight": 1.0, "device": name, **address}
 
 
 def object_rings() -> list[str]:
-    """A ring per storage policy, the first one's without its number."""
+    """A ring per storage policy; the name of the first has no number."""
     return [f"object-{index}" if index else "object" for index in range(len(POLICIES))]
 
 

@@ -1,12 +1,12 @@
-"""``python -m sluice_aio.conf.swift_program <folder> <program> <arguments>``: a program of Swift with our swift.conf.
+"""``python -m sluice_aio.conf.swift_program <folder> <program> <arguments>``: a Swift program with this swift.conf.
 
-Swift reads storage policies and constraints from /etc/swift/swift.conf when certain modules of it
-are imported; the option ``swift_dir`` moves the rings alone, and comes too late for these.  So the
-folder must be set after ``swift.common.utils`` is imported and before anything else of Swift is, which
-no program of Swift lets one do.  From there on everything is Swift's own, but for the daemons of which we have our own:
-they run where their configuration names an agent.
+Swift reads storage policies and constraints from /etc/swift/swift.conf when some of its modules
+are imported.  The option ``swift_dir`` moves only the rings, and comes too late for these.  So the
+folder must be set after the import of ``swift.common.utils`` and before any other import of Swift, which
+no program of Swift allows.  The rest is Swift's own, except the daemons that Sluice replaces:
+they run if their configuration names an agent.
 
-A server that is asked to reload itself (SIGUSR1) would start without us: not supported here.
+A server that reloads itself (SIGUSR1) would start without this program: not supported here.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from importlib.metadata import entry_points
 from typing import Any, Final
 
-#: What reads swift.conf when it is imported.
+#: Modules that read swift.conf at their import.
 _TOO_EARLY: Final = ("swift.common.storage_policy", "swift.common.constraints")
-#: Swift's daemon → the one that is it, with Sluice.
+#: Swift's daemon → Sluice's replacement.
 _OURS: Final = {
     "swift-object-reconstructor": "sluice-object-reconstructor",
     "swift-object-replicator": "sluice-object-replicator",
@@ -27,7 +27,7 @@ _OURS: Final = {
 
 
 def main(argv: Sequence[str] | None = None) -> Any:
-    """Run the program; returns what it returns, most often nothing."""
+    """Run the program; return its result, usually None."""
     folder, program, *arguments = sys.argv[1:] if argv is None else argv
     if program in _OURS and _names_agent(arguments):
         program = _OURS[program]
@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> Any:
 
 
 def _names_agent(arguments: Sequence[str]) -> bool:
-    """Whether the configuration, the first argument, is that of a node with Sluice."""
+    """Whether the configuration, the first argument, belongs to a node with Sluice."""
     parser = configparser.RawConfigParser()
     parser.read(arguments[:1])
     return "sluice_agent_socket" in parser.defaults()

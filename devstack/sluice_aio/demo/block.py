@@ -1,8 +1,8 @@
-"""Volumes before your eyes: found by demand, attached, slowed by a sentence, and encrypted by another.
+"""A demo of volumes: one found by demand, attached, slowed by a sentence, and encrypted by another.
 
-A volume is created in the tier that costs least of those that meet a demand, attached to this machine, formatted and
-written.  A sentence slows it, live.  Another encrypts the volumes that its tenant makes from then on.  Then the back
-end's files are looked at: the text that was written is in the first and not in the second.
+A volume is created in the cheapest tier that meets a demand, attached to this machine, formatted and
+written.  A sentence slows it, live.  Another encrypts the volumes that its tenant creates from then on.  Then the demo
+reads the back end's files: the written text is in the first and not in the second.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ ENCRYPTED: Final = "FOR TENANT {project} DO SET encryption"
 _TEXT: Final = b"every byte of this line is readable by whoever has the disk\n"
 _WAIT: Final = 30.0
 _MB: Final = 1_000_000
-#: What a LUKS header begins with.
+#: The beginning of a LUKS header.
 _LUKS: Final = b"LUKS\xba\xbe"
-#: What must be there beside what the launcher needs.
+#: Needed programs besides those of the launcher.
 _PROGRAMS: Final = {"mkfs.ext4": "e2fsprogs", "e2fsck": "e2fsprogs"}
 
 
 @dataclass
 class BlockDemo:
-    """One run against a cluster that is up."""
+    """One run on a running cluster."""
 
     cluster: Cluster
     checks: list[Check] = field(default_factory=list)
@@ -55,7 +55,7 @@ class BlockDemo:
         self._owner = self._client(OWNER, *seed.PEOPLE[OWNER][:2])
 
     def run(self) -> bool:
-        """True when everything held."""
+        """Return True if all checks passed."""
         self._make_tiers()
         plain = self._make("data")
         with self._mounted(plain) as folder:
@@ -90,7 +90,7 @@ class BlockDemo:
         print("tiers      good: 200 MB/s, cost 5; cheap: 20 MB/s, cost 1")
 
     def _make(self, name: str) -> str:
-        """A volume that is attached to this node and formatted; its id."""
+        """A volume, attached to this node and formatted; its id."""
         made = self._owner.create_volume(1, wait=_WAIT, name=name, bandwidth="100MBps")
         volume = str(made["volume"])
         attached = self._owner.attach_volume(volume, self.cluster.layout.node, wait=_WAIT)
@@ -114,7 +114,7 @@ class BlockDemo:
         self._check(f"the sentence held it to {LIMIT} MB/s", good, f"{slowed / _MB:.2f} MB/s")
 
     def _compare(self, plain: str, secret: str) -> None:
-        """What the back end's files hold."""
+        """Compare the content of the back end's files."""
         readable, hidden = (_holds(self._file(one), _TEXT) for one in (plain, secret))
         self._check("the back end's file of `data` has the text", readable, f"volume-{plain}")
         self._check("that of `secret` does not", not hidden, f"volume-{secret}")
@@ -122,7 +122,7 @@ class BlockDemo:
             begin = file.read(len(_LUKS))
         self._check("it begins with a LUKS header", begin == _LUKS, repr(begin))
 
-    # -- how
+    # -- helpers
 
     def _client(self, user: str, password: str, project: str) -> Client:
         login = KeystoneHttp(self.cluster.layout.keystone_url).login(user, password, project)
@@ -174,7 +174,7 @@ def _holds(path: Path, text: bytes) -> bool:
 
 
 def _run(*command: str) -> None:
-    """
+    """:raises LaunchError: with its output, if it fails
     :raises LaunchError: with what it said, when it fails
     """
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -183,9 +183,9 @@ def _run(*command: str) -> None:
 
 
 def run_block_demo(layout: Layout, keep: bool) -> int:
-    """Bring up a cluster of its own, run, stop it again; exit status 0 only if everything held.
+    """Start a separate cluster, run the demo, stop it again; exit status 0 only if all checks passed.
 
-    :raises LaunchError: for others than root, and when a program is missing
+    :raises LaunchError: for users other than root, and if a program is missing
     """
     if os.geteuid() != 0:
         raise LaunchError("loop devices and mounts are root's: run it as root")
@@ -195,7 +195,7 @@ def run_block_demo(layout: Layout, keep: bool) -> int:
     began = time.monotonic()
     own = layout.for_demo()
     cluster = Cluster(own, SERVICES, setup=Setup(parts=frozenset(), auth=KEYSTONE))
-    for one in (Cluster(layout), cluster):  # both would want the same ports
+    for one in (Cluster(layout), cluster):  # both would use the same ports
         one.refuse_when_running()
     if own.folder.exists():
         shutil.rmtree(own.folder)

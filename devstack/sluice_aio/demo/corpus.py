@@ -1,4 +1,4 @@
-"""Real files to upload: the same choice on every run of one machine.
+"""Real files for uploads: the same choice on every run on one machine.
 
 Mostly text (Python's standard library, the documentation below /usr/share/doc); among it files that
 compression leaves alone, because they are tiny or compressed already.
@@ -19,14 +19,14 @@ import zstandard
 #: The filter's default ``min_size``; smaller objects stay as they are.
 MIN_SIZE: Final = 4096
 _LARGEST: Final = 400_000
-#: A file whose gain is near the filter's ``min_gain`` proves nothing, whichever way it goes.
+#: A file whose gain is near the filter's ``min_gain`` proves nothing, in either case.
 _SURE_GAIN: Final = 0.8
 _SURE_LOSS: Final = 0.99
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One object to upload, with what must come back."""
+    """One object to upload, with its expected content."""
 
     name: str
     body: bytes
@@ -40,7 +40,7 @@ def _gain(body: bytes) -> float:
 
 
 def _sample(name: str, path: Path) -> Sample | None:
-    """The file as an object, or None when it proves nothing."""
+    """The file as an object, or None if it proves nothing."""
     body = path.read_bytes()
     if not 0 < len(body) <= _LARGEST:
         return None
@@ -67,7 +67,7 @@ def _candidates(root: Path, prefix: str, pattern: str, every: int) -> Iterator[S
 def choose(count: int) -> list[Sample]:
     """``count`` different objects, always the same: two of three big texts, the rest a mixture.
 
-    Fewer only when the machine has not so many files.
+    Fewer only if the machine does not have so many files.
     """
     library = Path(sysconfig.get_path("stdlib"))
     docs = Path("/usr/share/doc")

@@ -1,8 +1,8 @@
-"""The main job before your eyes: a live workload switches compression on, and off again.
+"""The demo of the main use: a live workload switches compression on, and off again.
 
 A policy compresses what a tenant uploads while it uploads more than three objects a second.  Real
-files go up at one a second, at eight, and at one again; then everything is downloaded and compared,
-and the object servers' disks are looked at.
+files are uploaded at one a second, at eight, and at one again; then everything is downloaded and compared,
+and the files on the object servers' disks are checked.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ SLOW: Final = 1.0
 FAST: Final = 8.0
 SLOW_SECONDS: Final = 8
 FAST_SECONDS: Final = 15
-#: How long the policy may take to be taken back, and how long uploads go on after that.
+#: Time limit for the end of the policy, and duration of uploads after it.
 BACK_LIMIT: Final = 30
 AFTER_SECONDS: Final = 5
 #: Enough objects for all phases.
@@ -62,7 +62,7 @@ def human(size: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What one line shows; bytes count every replica."""
+    """One line of the table; bytes count every replica."""
 
     phase: str
     rate: float
@@ -73,14 +73,14 @@ class Line:
 
 
 class Table:
-    """Keeps the seconds and aligns the columns."""
+    """Waits for each second and aligns the columns."""
 
     def __init__(self) -> None:
         self._began: float | None = None
         self._second = 0
 
     def wait(self) -> None:
-        """Until the next second of this table."""
+        """Wait until the next second of this table."""
         if self._began is None:
             self._began = time.monotonic()
         self._second += 1
@@ -110,7 +110,7 @@ class Table:
 
 
 class Demo:
-    """One run against a cluster that is up."""
+    """One run on a running cluster."""
 
     def __init__(self, cluster: Cluster) -> None:
         user, (key, self._account) = next(iter(USERS.items()))
@@ -120,7 +120,7 @@ class Demo:
         self._table = Table()
 
     def run(self) -> bool:
-        """True when everything held."""
+        """Return True if all checks passed."""
         samples = corpus.choose(_OBJECTS)
         policy = self._client.create_policy(SENTENCE, wait=10)
         print(f"\npolicy     {policy['policy']}\nid         {policy['id']}\n")
@@ -139,7 +139,7 @@ class Demo:
     def _workload(self, watcher: Watcher, uploader: Uploader) -> None:
         print(self._table.head())
         while not watcher.polls:
-            time.sleep(0.05)  # the first uploads are judged by it too
+            time.sleep(0.05)  # the check of the first uploads needs it, too
         uploader.start(SLOW)
         self._phase("slow", SLOW, SLOW_SECONDS, watcher, uploader)
         uploader.set_rate(FAST)
@@ -196,11 +196,11 @@ class Demo:
 
 
 def run_demo(layout: Layout, keep: bool) -> int:
-    """Bring up a cluster of its own, run, stop it again; exit status 0 only if everything held."""
+    """Start a separate cluster, run the demo, stop it again; exit status 0 only if all checks passed."""
     began = time.monotonic()
     own = layout.for_demo()
     cluster = Cluster(own)
-    for one in (Cluster(layout), cluster):  # both would want the same ports
+    for one in (Cluster(layout), cluster):  # both would use the same ports
         one.refuse_when_running()
     _clear(own)
     good = finished = False

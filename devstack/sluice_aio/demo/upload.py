@@ -1,4 +1,4 @@
-"""The live workload: uploads at a given rate, and what is known of each."""
+"""The live workload: uploads at a given rate, and the result of each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sluice_core.errors import PeerError
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """One PUT: when it began and was answered (one clock), and its answer (0 when there was none)."""
+    """One PUT: times of its begin and answer (one clock), and its status (0 without an answer)."""
 
     sample: Sample
     begin: float
@@ -26,7 +26,7 @@ class Upload:
 class Uploader:
     """Sends samples into one container at a rate that may change at any time.
 
-    A thread keeps the time and hands each upload to one of several others, so that a slow answer
+    A thread keeps the time and gives each upload to one of several others, so that a slow answer
     does not slow the rest down.
     """
 
@@ -42,7 +42,7 @@ class Uploader:
         self._clock = threading.Thread(target=self._tick, daemon=True)
         #: Finished uploads; only ever appended to.
         self.done: list[Upload] = []
-        #: True when there was nothing left to upload.
+        #: True after the last sample was uploaded.
         self.exhausted = False
 
     def start(self, rate: float) -> None:
@@ -52,13 +52,13 @@ class Uploader:
             thread.start()
 
     def set_rate(self, rate: float) -> None:
-        """From now on ``rate`` uploads a second."""
+        """Change the rate to ``rate`` uploads a second."""
         with self._changed:
             self._interval = 1.0 / rate
             self._changed.notify()
 
     def stop(self) -> None:
-        """No more uploads; returns when the last was answered, or at once when none was begun."""
+        """Stop uploading; return when the last upload was answered, or at once if none was begun."""
         if self._clock.ident is None:
             return
         with self._changed:

@@ -1,4 +1,4 @@
-"""What must hold after the workload: what clients see, and what lies on the disks."""
+"""Checks after the workload: the clients' view, and the files on the disks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _REPLICAS = 3
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that must hold, and whether it did."""
+    """One condition, and whether it was true."""
 
     name: str
     good: bool
@@ -36,7 +36,7 @@ def check_uploads(uploads: Sequence[Upload]) -> Check:
 
 
 def _compare(swift: SwiftHttp, container: str, upload: Upload) -> tuple[list[str], list[str]]:
-    """Faults of GET and of HEAD."""
+    """Differences of GET and of HEAD."""
     sample = upload.sample
     path = f"{container}/{sample.name}"
     got = swift.request("GET", path)
@@ -76,7 +76,7 @@ def check_listing(swift: SwiftHttp, container: str, uploads: Iterable[Upload]) -
 
 
 def expected_smaller(upload: Upload, judged: str) -> bool | None:
-    """Whether the object's files must be smaller than the object; None when nobody can say."""
+    """Whether the object's files must be smaller than the object; None if undecidable."""
     if not upload.sample.shrinks:
         return False
     return {INSIDE: True, OUTSIDE: False}.get(judged)
@@ -94,7 +94,7 @@ def check_disks(uploads: Sequence[Upload], verdicts: Mapping[str, str], sizes: M
             faults.append(f"`{name}` has {len(files)} files on the disks")
             continue
         smaller = expected_smaller(upload, verdicts[name])
-        fitting = len(set(files)) == 1 and files[0] <= size  # replicas are equal, and nothing ever grows
+        fitting = len(set(files)) == 1 and files[0] <= size  # replicas are equal, and none ever grows
         if not fitting or (smaller is not None and (files[0] < size) is not smaller):
             what = f"{verdicts[name]}, {'' if upload.sample.shrinks else 'not '}compressible"
             faults.append(f"`{name}` ({what}) has {size} bytes, stored {list(files)}")

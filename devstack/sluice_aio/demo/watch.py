@@ -1,9 +1,9 @@
-"""Asking the API for one policy, again and again, and judging which uploads began while it was enforced everywhere.
+"""Polls one policy from the API, and decides which uploads began while all nodes enforced it.
 
-The API is asked every 100 ms or so.  An answer speaks of one moment between question and answer, so
-what it says is known to hold only between two answers that say the same.  An upload falls under the
+The poll interval is about 100 ms.  An answer describes one moment between request and answer, so
+its state is certain only between two equal answers.  An upload falls under the
 policy at some moment between its first byte and its answer; it is judged strictly when all the API's
-answers around that interval agree, and is *undecidable* when they do not.
+answers around that interval are equal, and is *undecidable* if they are not.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-#: What one answer of the API says.
+#: The state in one answer of the API.
 IN_FORCE: Final = "in force"
 NOT_IN_FORCE: Final = "not in force"
-#: Set or taken back already, but not acknowledged by every node.
+#: Set or removed, but not acknowledged by every node.
 UNSETTLED: Final = "unsettled"
 
 INSIDE: Final = "inside"
 OUTSIDE: Final = "outside"
 UNDECIDABLE: Final = "undecidable"
-#: Seconds between two questions.
+#: Seconds between two requests.
 INTERVAL: Final = 0.1
 Policy = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """One answer: asked and answered are times of one clock; ``epoch`` is the change it speaks of."""
+    """One answer: ``asked`` and ``answered`` are times of one clock; ``epoch`` is that of its change."""
 
     asked: float
     answered: float
@@ -42,7 +42,7 @@ class Poll:
 def verdict(polls: Sequence[Poll], begin: float, end: float) -> str:
     """Whether the policy was enforced from ``begin`` to ``end``; ``polls`` are in order.
 
-    From the last answer that came before ``begin`` to the first that was asked for after ``end``.
+    Uses the answers from the last one before ``begin`` to the first one requested after ``end``.
     """
     first = bisect.bisect_right([poll.answered for poll in polls], begin) - 1
     last = bisect.bisect_left([poll.asked for poll in polls], end)
@@ -56,7 +56,7 @@ def verdict(polls: Sequence[Poll], begin: float, end: float) -> str:
 
 @dataclass(slots=True)
 class Seen:
-    """What the last answer said."""
+    """The state in the last answer."""
 
     state: str = "-"
     nodes: int = 0
@@ -66,7 +66,7 @@ class Seen:
 
 
 def says(policy: Policy) -> str:
-    """In force, not in force, or somewhere between, on every node."""
+    """In force, not in force, or partly, over all nodes."""
     enforced = policy["enforced"]
     if enforced["total"] < 1 or enforced["nodes"] != enforced["total"]:
         return UNSETTLED
@@ -74,7 +74,7 @@ def says(policy: Policy) -> str:
 
 
 class Watcher:
-    """Polls ``ask`` in a thread; ``polls`` is what it answered, in order."""
+    """Polls ``ask`` in a thread; ``polls`` are the answers, in order."""
 
     def __init__(self, ask: Callable[[], Policy], failures: type[Exception] | tuple[type[Exception], ...]) -> None:
         self._ask = ask
@@ -85,21 +85,21 @@ class Watcher:
         self.seen = Seen()
 
     def start(self) -> None:
-        """Begin to ask."""
+        """Start polling."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Ask once more, so that everything before is between two answers, and end."""
+        """Poll once more, so that all earlier moments lie between two answers, and end."""
         self._stopped.set()
         self._thread.join()
         self._poll()
 
     def ever(self, what: str) -> bool:
-        """True when some answer said ``what``."""
+        """Whether some answer had the state ``what``."""
         return any(poll.says == what for poll in self.polls)
 
     def taken_back(self) -> bool:
-        """True when it was in force and is not any more."""
+        """Whether it was in force and no longer is."""
         return self.ever(IN_FORCE) and self.polls[-1].says == NOT_IN_FORCE
 
     def _run(self) -> None:
@@ -111,7 +111,7 @@ class Watcher:
         try:
             policy = self._ask()
         except self._failures as error:
-            # nothing is known of this moment
+            # the state of this moment is unknown
             self.polls.append(Poll(asked, time.monotonic(), UNSETTLED))
             self.seen = Seen(error=str(error))
             return

@@ -1,4 +1,4 @@
-"""What a Barbican reads, who may ask it for keys, and what those who ask are told."""
+"""The configuration of Barbican, its users, and the castellan configuration of its clients."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from sluice_aio.base.layout import Layout
 from sluice_aio.keystone import seed
 from sluice_aio.keystone.http import DOMAIN, KeystoneHttp
 
-#: Barbican's own user, and the one whose secrets are Sluice's keys.
+#: Barbican's own user, and the user whose secrets are Sluice's keys.
 SERVICE: Final = "barbican"
 READER: Final = "sluice-keys"
-#: What it takes to make keys and to read those of one's project; ``creator`` is not enough any more.
+#: The role that may create and read the keys of its project; ``creator`` is no longer enough.
 READER_ROLE: Final = "member"
 
 
@@ -26,7 +26,7 @@ def folder(layout: Layout) -> Path:
 
 
 def write_barbican(layout: Layout) -> None:
-    """barbican.conf, readable by its owner only, with a key that is made at the first call."""
+    """Write barbican.conf, readable by its owner only, with a key that is generated at the first call."""
     home = folder(layout)
     home.mkdir(parents=True, exist_ok=True)
     kek = ensure_secret(home / "kek", base64.urlsafe_b64encode(secrets.token_bytes(32))).decode("ascii")
@@ -34,7 +34,7 @@ def write_barbican(layout: Layout) -> None:
         "host_href": layout.url(SERVICE),
         "use_stderr": "true",
         "db_auto_create": "true",
-        "transport_url": "fake:/",  # there is no queue; its library wants to know where it would be
+        "transport_url": "fake:/",  # there is no queue; its library requires an address
     }
     sections = [
         section("DEFAULT", general),
@@ -49,9 +49,9 @@ def write_barbican(layout: Layout) -> None:
 
 
 def seed_barbican(layout: Layout) -> None:
-    """Its users and its place in the catalogue, as far as they are not there yet.
+    """Create its users and its catalogue entry, if they are missing.
 
-    :raises PeerError: when Keystone refuses
+    :raises PeerError: if Keystone refuses
     """
     keystone = KeystoneHttp(layout.keystone_url)
     admin = seed.ADMIN

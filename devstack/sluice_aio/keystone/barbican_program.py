@@ -1,8 +1,8 @@
 """``python barbican_program.py <folder> <port>``: a whole Barbican in one process, for one machine.
 
-Run by the Python of Barbican's own virtual environment, in which nothing of ours is installed; so this file imports
-nothing of ours.  The folder holds ``barbican.conf``; the pipeline is the one that Barbican ships.  Without a queue
-Barbican carries out orders within the request, and one request after the other is what its sqlite file likes best.
+Run by the Python of Barbican's own virtual environment, in which Sluice is not installed; so this file imports
+nothing of Sluice.  The folder holds ``barbican.conf``; the pipeline is the one that Barbican ships.  Without a queue
+Barbican carries out orders within the request.  Requests are served one after the other, which suits its sqlite file.
 """
 
 import os
@@ -16,19 +16,19 @@ HOST = "127.0.0.1"
 class Handler(WSGIRequestHandler):
     """HTTP/1.0 with addresses instead of names in the log."""
 
-    #: Whoever connects and says nothing must not keep the others waiting for ever.
+    #: Seconds after which a silent connection ends: it must not block the others for ever.
     timeout = 10
 
     def address_string(self) -> str:
-        """Who asks."""
+        """The address of the client."""
         return str(self.client_address[0])
 
 
 def main(folder: Path, port: int) -> None:
-    """Make the schema if need be, then serve until a signal comes."""
+    """Create the schema if necessary, then serve until a signal arrives."""
     os.umask(0o077)
     sys.argv = ["barbican"]
-    # each of its plugins looks for barbican.conf by itself, first at home
+    # each of its plugins searches barbican.conf by itself, first in the home folder
     os.environ["HOME"] = str(folder)
     from paste import deploy  # type: ignore[import-untyped]
 

@@ -1,4 +1,4 @@
-"""As much of a Keystone client as the launcher and tests need; other services get their calls with its tokens."""
+"""A Keystone client for the launcher and tests; other services are called with its tokens."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from urllib.parse import quote, urlsplit
 from sluice_aio.base.swift_http import SwiftHttp
 from sluice_core.errors import PeerError
 
-#: The domain of everybody.
+#: The default domain.
 DOMAIN: Final = "default"
 _TIMEOUT: Final = 30.0
-#: Seconds for which a service may say that it is unavailable, as one does that cannot ask Keystone about a token.
+#: Seconds for which a service may be unavailable, for example because it cannot validate a token with Keystone.
 _PATIENCE: Final = 30.0
 _UNAVAILABLE: Final = 503
 _POLL_SECONDS: Final = 0.2
@@ -24,7 +24,7 @@ _POLL_SECONDS: Final = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """What Keystone gives for a password; ``project_id`` is empty for the whole system."""
+    """A token that Keystone issued for a password; ``project_id`` is empty for the whole system."""
 
     id: str = field(repr=False)
     user_id: str
@@ -34,7 +34,7 @@ class Token:
 class KeystoneHttp:
     """Requests to the Keystone at ``url``, which ends in ``/v3``; one connection each.
 
-    :param name: of another service that takes such calls, for error messages
+    :param name: of another service with such calls, for error messages
     """
 
     def __init__(self, url: str, name: str = "keystone") -> None:
@@ -46,7 +46,7 @@ class KeystoneHttp:
     def login(self, user: str, password: str, project: str = "") -> Token:
         """A token of ``user`` in ``project``; without one, for the whole system.
 
-        :raises PeerError: when it is not given
+        :raises PeerError: if it is refused
         """
         named = {"name": user, "domain": {"id": DOMAIN}, "password": password}
         scope: dict[str, Any] = {"system": {"all": True}}
@@ -60,7 +60,7 @@ class KeystoneHttp:
         return Token(headers["x-subject-token"], found["user"]["id"], found.get("project", {}).get("id", ""))
 
     def revoke(self, token: Token) -> None:
-        """End a token before its time, by itself."""
+        """Revoke a token with that token."""
         status, _, _ = self._send(
             "DELETE", "/auth/tokens", None, {"X-Auth-Token": token.id, "X-Subject-Token": token.id}
         )
@@ -68,9 +68,10 @@ class KeystoneHttp:
             raise PeerError(f"keystone does not revoke a token: status {status}")
 
     def s3_keys(self, token: Token) -> tuple[str, str]:
-        """New keys of S3 for the user and the project of ``token``, whoever :attr:`token` is: access key and secret.
+        """Create S3 keys for the user and the project of ``token``: access key and secret; :attr:`token` makes the
+        call.
 
-        :raises PeerError: when they are not given
+        :raises PeerError: if they are refused
         """
         path = f"/users/{token.user_id}/credentials/OS-EC2"
         status, _, data = self._send("POST", path, {"tenant_id": token.project_id}, {"X-Auth-Token": token.id})
@@ -80,9 +81,9 @@ class KeystoneHttp:
         return str(made["access"]), str(made["secret"])
 
     def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """One call with :attr:`token`; repeated while the service says that it is unavailable.
+        """One call with :attr:`token`; repeated while the service is unavailable.
 
-        :raises PeerError: when it is refused
+        :raises PeerError: if it is refused
         """
         deadline = time.monotonic() + _PATIENCE
         while True:
@@ -94,7 +95,7 @@ class KeystoneHttp:
             time.sleep(_POLL_SECONDS)
 
     def ensure(self, kind: str, wanted: Mapping[str, Any]) -> str:
-        """The id of the ``kind`` (``project``, ``user``, ``service``) of that name, made if there is none."""
+        """Return the id of the ``kind`` (``project``, ``user``, ``service``) of that name; create it if missing."""
         found = self.call("GET", f"/{kind}s?name={quote(wanted['name'])}")[f"{kind}s"]
         made = found[0] if found else self.call("POST", f"/{kind}s", {kind: wanted})[kind]
         return str(made["id"])
@@ -119,7 +120,7 @@ class KeystoneHttp:
 
 
 def _decoded(raw: bytes) -> Any:
-    """What JSON says; anything else, as middleware answers with, as the text it is."""
+    """The decoded JSON; any other text, such as a middleware's answer, unchanged."""
     try:
         return json.loads(raw) if raw else None
     except ValueError:
@@ -127,7 +128,7 @@ def _decoded(raw: bytes) -> Any:
 
 
 def swift_client(proxy_url: str, token: Token) -> SwiftHttp:
-    """Swift as whoever holds ``token`` sees it, in the account of its project."""
+    """A client of Swift with ``token``, in the account of its project."""
     found = SwiftHttp(proxy_url)
     found.token, found.account = token.id, f"/v1/AUTH_{token.project_id}"
     return found

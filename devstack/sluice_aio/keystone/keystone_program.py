@@ -1,11 +1,11 @@
 """``python keystone_program.py <folder> <port> [<host>]``: a whole Keystone in one process, for one machine.
 
-Run by the Python of Keystone's own virtual environment, in which nothing of ours is installed; so this file imports
-nothing of ours.  In an empty folder it makes what Keystone needs (schema, keys, the administrator, roles, the
-catalogue's first entry) and then starts itself anew, since Keystone reads its options once per process.  The
+Run by the Python of Keystone's own virtual environment, in which Sluice is not installed; so this file imports
+nothing of Sluice.  In an empty folder it creates the data of Keystone (schema, keys, the administrator, roles, the
+catalogue's first entry) and then restarts itself, because Keystone reads its options once per process.  The
 administrator's password comes from the file ``admin.password`` in the folder.
 
-One process with threads: Keystone's cache is in memory, and coherent only so.
+One process with threads: Keystone's cache is in memory, and only coherent within a process.
 """
 
 import contextlib
@@ -20,9 +20,9 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 HOST = "127.0.0.1"
 REGION = "RegionOne"
-#: Names projects, one a line, whose ids are these names; a service that makes a project chooses its id itself.
+#: Names of projects, one a line, whose ids are these names; a service that creates a project chooses its id itself.
 PROJECTS = "projects"
-#: Says that the folder is complete, and which address the catalogue names.
+#: Exists when the folder is complete; holds the address in the catalogue.
 READY = "made"
 
 CONFIG = """\
@@ -55,7 +55,7 @@ class ThreadingServer(socketserver.ThreadingMixIn, WSGIServer):
     daemon_threads = True
 
     def server_bind(self) -> None:
-        """Without asking the name service for our name."""
+        """Bind without resolving the own host name."""
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = HOST, self.server_address[1]
         self.setup_environ()
@@ -65,12 +65,12 @@ class Handler(WSGIRequestHandler):
     """HTTP/1.0 with addresses instead of names in the log."""
 
     def address_string(self) -> str:
-        """Who asks."""
+        """The address of the client."""
         return str(self.client_address[0])
 
 
 def one_writer(application: WSGIApplication) -> WSGIApplication:
-    """``application``, in which requests that may write take turns.
+    """``application`` with requests that may write one after the other.
 
     SQLite refuses a transaction that has read and begins to write while another one writes (``database is locked``).
     """
@@ -87,13 +87,13 @@ def configure(folder: Path) -> str:
     """Write the configuration and let Keystone read it; its path."""
     path = folder / "keystone.conf"
     path.write_text(CONFIG.format(folder=folder), encoding="utf-8")
-    sys.argv = ["keystone"]  # Keystone would read our arguments as its own
+    sys.argv = ["keystone"]  # otherwise Keystone reads this program's arguments as its own
     os.environ["OS_KEYSTONE_CONFIG_DIR"] = str(folder)
     return str(path)
 
 
 def make(folder: Path, config: str, url: str) -> None:
-    """Schema, keys, the administrator and the roles."""
+    """Create schema, keys, the administrator and the roles."""
     import keystone.server  # type: ignore[import-not-found]
     from keystone.cmd.bootstrap import Bootstrapper  # type: ignore[import-not-found]
     from keystone.common import fernet_utils  # type: ignore[import-not-found]
@@ -117,7 +117,7 @@ def make(folder: Path, config: str, url: str) -> None:
 
 
 def make_projects(names: Iterable[str]) -> None:
-    """Projects in the domain of everybody, by what Keystone's own API calls."""
+    """Create projects in the default domain, by the functions that Keystone's own API calls."""
     from keystone.common import provider_api
 
     for name in names:
@@ -126,14 +126,14 @@ def make_projects(names: Iterable[str]) -> None:
 
 
 def main(folder: Path, port: int, host: str = HOST) -> None:
-    """Make the folder's content if need be, then serve at ``host`` until a signal comes."""
+    """Create the folder's content if necessary, then serve at ``host`` until a signal arrives."""
     arguments = [sys.executable, *sys.orig_argv[1:]]
     os.umask(0o077)
     config = configure(folder)
     url = f"http://{host}:{port}/v3"
     ready = folder / READY
     if not ready.exists():
-        (folder / "keystone.db").unlink(missing_ok=True)  # of a first start that did not come to its end
+        (folder / "keystone.db").unlink(missing_ok=True)  # left by a first start that was interrupted
     if not ready.exists() or ready.read_text(encoding="ascii") != url:
         make(folder, config, url)
         os.execv(sys.executable, arguments)  # noqa: S606 - this program again

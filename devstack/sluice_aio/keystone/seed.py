@@ -1,4 +1,4 @@
-"""Projects, users and roles of a cluster with Keystone, and what its services log in with."""
+"""Projects, users and roles of a cluster with Keystone, and the credentials of its services."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from sluice_aio.base.layout import CODE_USER, Layout, ensure_code_key
 from sluice_aio.base.ports import HOST
 from sluice_aio.keystone.http import DOMAIN, KeystoneHttp
 
-#: User → (password, project, role); they are for play, so that everybody may know their passwords.
+#: User → (password, project, role); the users are for development, so the passwords are public.
 PEOPLE: Final = {
     "alice": ("alice-plays", "acme", "member"),
     "rita": ("rita-plays", "acme", "reader"),
     "ada": ("ada-plays", "acme", "admin"),
     "ulf": ("ulf-plays", "umbrella", "member"),
 }
-#: Users of services, all in this project; their passwords are made for each cluster.
+#: Users of services, all in this project; each cluster generates their passwords.
 SERVICE_PROJECT: Final = "service"
 SERVICES: Final = ("sluice", "swift")
 ADMIN: Final = "admin"
-#: Seconds for which services believe a token without asking again; a revoked one is refused after that.
+#: Seconds for which services cache a token; a revoked token is refused after that.
 BELIEVED: Final = 10
 
 
 def password(layout: Layout, user: str) -> str:
-    """The password of the administrator or of a service's user; made at the first call."""
+    """The password of the administrator or of a service's user; generated at the first call."""
     path = password_file(layout, user)
     path.parent.mkdir(parents=True, exist_ok=True)
     return ensure_secret(path, secrets.token_urlsafe(24).encode()).decode("ascii")
 
 
 def password_file(layout: Layout, user: str) -> Path:
-    """Where it is kept, readable by its owner only."""
+    """The file with it, readable by its owner only."""
     return layout.data / "keystone" / f"{user}.password"
 
 
@@ -45,7 +45,7 @@ def authtoken(layout: Layout, user: str) -> dict[str, str]:
 
 
 def login_options(layout: Layout, user: str) -> dict[str, str]:
-    """What keystoneauth's plugin ``password`` logs in with as the service ``user``."""
+    """Options of keystoneauth's plugin ``password`` for the service ``user``."""
     return {
         "auth_url": layout.keystone_url,
         "auth_type": "password",
@@ -58,7 +58,7 @@ def login_options(layout: Layout, user: str) -> dict[str, str]:
 
 
 def cinder_options(layout: Layout) -> dict[str, str]:
-    """Options of our processes that ask Cinder, as the service user ``sluice``."""
+    """Options of Sluice's processes that call Cinder, as the service user ``sluice``."""
     password(layout, "sluice")
     return {
         "cinder_auth_url": layout.keystone_url,
@@ -69,9 +69,9 @@ def cinder_options(layout: Layout) -> dict[str, str]:
 
 
 def seed(layout: Layout) -> None:
-    """Make what is not there yet.
+    """Create the missing ones.
 
-    :raises PeerError: when Keystone refuses
+    :raises PeerError: if Keystone refuses
     """
     keystone = KeystoneHttp(layout.keystone_url)
     keystone.token = keystone.login(ADMIN, password(layout, ADMIN), "admin").id
@@ -93,7 +93,7 @@ def seed(layout: Layout) -> None:
 
 
 def endpoint(keystone: KeystoneHttp, kind: str, url: str) -> None:
-    """Where clients find the service of this ``kind``."""
+    """The URL of the service of this ``kind`` for clients."""
     service = keystone.ensure("service", {"name": kind, "type": kind})
     known = keystone.call("GET", f"/endpoints?service_id={service}")["endpoints"]
     for interface in ("public", "internal", "admin"):

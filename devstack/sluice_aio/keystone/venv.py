@@ -1,8 +1,8 @@
-"""Virtual environments of Keystone's, Barbican's, Cinder's and Horizon's own: their dependencies are none of ours.
+"""Separate virtual environments of Keystone, Barbican, Cinder and Horizon: their dependencies differ from Sluice's.
 
 Each is made with pip at the first use, from the versions in ``devstack/<service>-constraints.txt``, and kept in the
-user's cache folder under a name that changes with that file.  It appears under its name when it is complete, so that
-an interrupted installation leaves nothing that looks like one; two who need it at once make it once.
+user's cache folder under a name that changes with that file.  It gets its name when it is complete, so
+an interrupted installation leaves no incomplete environment; two processes that need it at once create it once.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from sluice_aio.errors import LaunchError
 from sluice_sandbox.files import cache_folder
 
 CONSTRAINTS: Final = Path(__file__).resolve().parents[2] / "keystone-constraints.txt"
-#: What a service needs beside its package of the same name: Horizon, who serves it and its static files.
+#: Packages besides the service's own: for Horizon, those that serve it and its static files.
 _MORE: Final = {"horizon": ("gunicorn", "whitenoise")}
-#: What pip says of each package; the rest of its talk is kept for errors.
+#: The line that pip prints for each package; its other output is kept for errors.
 _TOLD: Final = ("Collecting ", "Installing collected")
 
 
 def python(
     say: Callable[[str], None] = lambda line: None, cache: Path | None = None, service: str = "keystone"
 ) -> Path:
-    """The Python of an environment with ``service``, which is made if there is none.
+    """The Python of an environment with ``service``, which is created if it is missing.
 
-    :param say: told what is being installed, line by line
-    :raises LaunchError: when it cannot be made
+    :param say: called with a line for each installed package
+    :raises LaunchError: if it cannot be created
     """
     constraints = CONSTRAINTS.with_name(f"{service}-constraints.txt")
     try:
@@ -56,7 +56,7 @@ def _make(root: Path, constraints: Path, service: str, say: Callable[[str], None
         _run([sys.executable, "-m", "venv", str(fresh)], say)
         pip = [str(fresh / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
         _run([*pip, "--constraint", str(constraints), service, *_MORE.get(service, ())], say)
-        fresh.rename(root)  # only its Python is used, which finds its packages from wherever it lies
+        fresh.rename(root)  # only its Python is used, which finds its packages from any place
     except BaseException:
         shutil.rmtree(fresh, ignore_errors=True)
         raise
@@ -78,7 +78,7 @@ def _run(command: list[str], say: Callable[[str], None]) -> None:
 
 @contextlib.contextmanager
 def _alone(folder: Path, service: str) -> Iterator[None]:
-    """One process at a time; the lock ends with whoever holds it."""
+    """One process at a time; the lock ends with its process."""
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / f"{service}.lock", "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

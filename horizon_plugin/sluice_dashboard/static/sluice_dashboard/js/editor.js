@@ -1,7 +1,8 @@
 /* The editor of policies: <form data-editor data-check-url=…> (sluice_dashboard/policies/editor.html).
  *
  * Half a second after the last key the text is checked.  The server answers parts of the page, which are merged into
- * the elements `data-editor-part`: problems, and what the text means.  Each problem says its place; a copy of the text
+  * the elements `data-editor-part`: problems, and the meaning of the text.  Each problem has a position; a copy of the
+ text
  * behind the field underlines it, and a button of a near miss writes it there.  An answer about an older text is dropped.
  */
 (function () {
