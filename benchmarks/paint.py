@@ -1,4 +1,4 @@
-"""Paints the pictures of stored results anew, each from the details of its rows; measures nothing.
+"""Paints the plots of stored results again, each from the details of its rows; measures nothing.
 
     python -m benchmarks --paint [--json FILE]
 
@@ -25,9 +25,9 @@ from benchmarks.requests.overhead import ASSIGNMENTS
 from benchmarks.requests.overhead import LIMIT as OVERHEAD
 from benchmarks.requests.whole_nodes import FEW
 
-#: What a painter gets: the rows of all parts.
+#: The input of a painter: the rows of all parts.
 Figures = Sequence[Figure]
-#: Where a painter writes to.
+#: The output file of a painter.
 Painter = Callable[[Path, Figures], bool]
 
 
@@ -37,7 +37,7 @@ def _details(figures: Figures, name: str, key: str) -> list[Mapping[str, Any]]:
 
 
 def _ratios(cycles: Sequence[Mapping[str, float]]) -> dict[str, list[float]]:
-    """As :func:`benchmarks.harness.pairs.compare` has them: Sluice to both plain instances, and these to each other."""
+    """The ratios of :func:`benchmarks.harness.pairs.compare`: Sluice to both plain instances, and between these."""
     return {
         "Sluice ÷ plain": [cycle[SLUICE] / cycle[other] for cycle in cycles for other in (PLAIN, TWIN)],
         "plain ÷ plain": [cycle[TWIN] / cycle[PLAIN] for cycle in cycles],
@@ -45,7 +45,7 @@ def _ratios(cycles: Sequence[Mapping[str, float]]) -> dict[str, list[float]]:
 
 
 def overhead(file: Path, figures: Figures) -> bool:
-    """CPU of requests that no policy is about, cycle by cycle."""
+    """CPU of requests without a policy, cycle by cycle."""
     found: dict[str, list[float]] = {}
     for operation in ("GET", "PUT"):
         for details in _details(figures, f"overhead {operation}", "cycles_ms"):
@@ -134,7 +134,7 @@ def motif_mount_trace(file: Path, figures: Figures) -> bool:
 def _replay(file: Path, figures: Figures, name: str, title: str) -> bool:
     for details in _details(figures, name, "samples")[:1]:
         parts = details["parts"]
-        if "reads" not in parts[0]:  # rows from before they were kept
+        if "reads" not in parts[0]:  # rows of a version without them
             return False
         reads = [(at, taken / 1000) for part in parts for at, taken in part["reads"]]
         held = [(one["at"], one["used"], one["hits"], one["misses"]) for one in details["samples"]]
@@ -145,7 +145,7 @@ def _replay(file: Path, figures: Figures, name: str, title: str) -> bool:
     return False
 
 
-#: Picture → what paints it.
+#: Plot → its painter.
 PAINTERS: Final[Mapping[str, Painter]] = {
     "overhead": overhead,
     "whole-nodes": whole_nodes,
@@ -159,7 +159,7 @@ PAINTERS: Final[Mapping[str, Painter]] = {
 
 
 def paint_figures(folder: Path, figures: Figures) -> list[str]:
-    """Paint what ``figures`` have details of; the names of the pictures."""
+    """Paint the plots for which ``figures`` have details; return their names."""
     if importlib.util.find_spec("matplotlib") is None:
         say("no pictures: matplotlib is missing")
         return []
@@ -167,7 +167,7 @@ def paint_figures(folder: Path, figures: Figures) -> list[str]:
 
 
 def paint_courses(folder: Path) -> list[str]:
-    """Paint the courses of bandwidth whose data lie in ``folder``; the names of the pictures."""
+    """Paint the courses of bandwidth in ``folder``; return the names of the plots."""
     painted = []
     for file in sorted(folder.glob("*.json")):
         course = bandwidth.Course.from_data(json.loads(file.read_text(encoding="utf-8")))

@@ -2,8 +2,8 @@
 
     python -m benchmarks [--only NAME] [--quick] [--json FILE]
     python -m benchmarks --paint [--json FILE]
-
-Parts run one after the other; one that fails is reported and does not keep the others from running.  In the file
+Parts run one after the other; a part that fails is reported and does not stop the others.  In the file
+their rows replace those of earlier runs; rows of other parts stay, with the machine that they were measured on.
 their rows replace what earlier runs found; rows of other parts stay, with the machine that they were measured on.
 """
 
@@ -58,7 +58,7 @@ from sluice_core.errors import SluiceError
 
 RESULTS: Final = Path(__file__).with_name("results.json")
 
-#: In this process, so first of all: what others leave on the heap makes it slower by a fifth.
+#: In this process, hence first: the heap after other parts makes it slower by a fifth.
 FIRST: Final[dict[str, Callable[[Scale], list[Figure]]]] = {"lookup": lookup.measure}
 #: Parts that share three proxies over one storage.
 PAIRED: Final[dict[str, Callable[[Trio, Scale], list[Figure]]]] = {
@@ -67,7 +67,7 @@ PAIRED: Final[dict[str, Callable[[Trio, Scale], list[Figure]]]] = {
     "compression": compression.measure,
     "pipelines": pipelines.measure,
 }
-#: Parts that bring their own.
+#: Parts with clusters of their own.
 ALONE: Final[dict[str, Callable[[Scale], list[Figure]]]] = {
     "actors": policy_actors.measure,
     "rollout": rollout.measure,
@@ -89,7 +89,7 @@ ALONE: Final[dict[str, Callable[[Scale], list[Figure]]]] = {
     "motif_file_system": motif_file_system.measure,
     **volume_parts.PARTS,
 }
-#: Measured only when asked for, since they take long: the soak half an hour.
+#: Measured only on request, because they take long: the soak half an hour.
 LONG: Final[dict[str, Callable[[Scale], list[Figure]]]] = {
     "failover": failover.measure,
     "two_hosts": two_hosts.measure,
@@ -121,7 +121,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """0 when every part ran, whatever it measured; 1 when one failed."""
+    """Return 0 if every part ran, whatever it measured; 1 if one failed."""
     given = arguments(argv)
     if given.paint:
         stored = given.json or RESULTS
@@ -129,7 +129,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"painted {', '.join([*painted, *paint_courses(_pictures(stored))])}")
         return 0
     file = given.json or (None if given.quick else RESULTS)
-    for number in (signal.SIGTERM, signal.SIGHUP):  # leave as with Ctrl-C: stop everything that was started
+    for number in (signal.SIGTERM, signal.SIGHUP):  # end like Ctrl-C: stop all started processes
         signal.signal(number, lambda *_: sys.exit(1))
     logging.getLogger("pika").setLevel(logging.CRITICAL)  # it reports each step of each connection attempt
     begin = time.monotonic()
@@ -149,7 +149,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def measure(scale: Scale, names: Collection[str]) -> tuple[list[Figure], dict[str, str]]:
-    """The figures of the parts called ``names``, and why others have none."""
+    """The figures of the parts called ``names``, and the reasons of missing ones."""
     figures: list[Figure] = []
     failed: dict[str, str] = {}
 

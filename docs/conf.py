@@ -1,4 +1,4 @@
-"""How the documentation is rendered: ``make docs``.
+"""The configuration of Sphinx: ``make docs``.
 
 Pages are Markdown (MyST), the theme is OpenStack's, release notes come from reno.  A link to a file outside of ``docs``
 becomes a download of that file, and a link to a folder its text.
@@ -29,12 +29,12 @@ version = release = _setup["metadata"]["version"]
 
 extensions = ["myst_parser", "openstackdocstheme", "reno.sphinxext"]
 highlight_language = "none"
-# --option is no dash
+# --option is not a dash
 smartquotes = False
 myst_heading_anchors = 4
 
 html_theme = "openstackdocs"
-# by default the theme reports its readers to the analytics of OpenStack
+# by default the theme sends page views to the analytics of OpenStack
 html_theme_options = {"analytics_tracking_code": "", "display_badge": False, "sidebar_search": True}
 html_copy_source = False
 html_static_path = ["_static"]
@@ -45,7 +45,7 @@ openstackdocs_auto_version = False
 
 
 class LinksOutOfDocs(SphinxTransform):
-    """Resolves links to files and folders that are no pages, before MyST looks for such pages."""
+    """Resolves links to files and folders that are not pages, before MyST searches for such pages."""
 
     default_priority = 500
 
@@ -65,7 +65,7 @@ class LinksOutOfDocs(SphinxTransform):
 
 
 class ReleaseTitle(SphinxTransform):
-    """Names the release in the page of release notes: without tags reno calls all notes those of 0.0.0."""
+    """Names the release in the page of release notes: without tags reno assigns all notes to 0.0.0."""
 
     default_priority = 500
 
@@ -78,7 +78,7 @@ class ReleaseTitle(SphinxTransform):
 
 
 def _target(link: addnodes.pending_xref, folder: Path) -> Path | None:
-    """The path that a link of Markdown on a page in ``folder`` has; None for other links."""
+    """The path of a Markdown link on a page in ``folder``; None for other links."""
     if link.get("reftype") != "myst":
         return None
     if link.get("refdomain") == "doc":
@@ -90,7 +90,7 @@ def _target(link: addnodes.pending_xref, folder: Path) -> Path | None:
 def show_hidden_pages(
     app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: nodes.document | None
 ) -> None:
-    """Has the theme's sidebar show toctrees whose pages an index lists in its own words; called for each page."""
+    """Make the theme's sidebar show toctrees whose pages an index lists in its own words; called for each page."""
     context["toctree"] = partial(context["toctree"], includehidden=True)
 
 

@@ -1,4 +1,4 @@
-"""The contract of `.importlinter` that says which package may import which, as one table."""
+"""The contract of `.importlinter` with one table of allowed imports between packages."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from importlinter import Contract, ContractCheck, fields, output
 
 
 class ImportsOfOurs(Contract):
-    """A package imports only those of our packages that its row names.
+    """A package imports only those of Sluice's packages that its row names.
 
-    ``rows`` are lines ``package: allowed…``; the prefix ``sluice_`` of what is allowed is left out, and ``-`` allows
+    ``rows`` are lines ``package: allowed…``; the prefix ``sluice_`` of allowed packages is omitted, and ``-`` allows
     nothing. Every root package has a row.
     """
 
@@ -18,7 +18,7 @@ class ImportsOfOurs(Contract):
     rows = fields.ListField(subfield=fields.StringField())
 
     def check(self, graph: grimp.ImportGraph, verbose: bool) -> ContractCheck:
-        """Lists each direct import that no row allows."""
+        """List each direct import that no row allows."""
         allowed = dict(self._row(row) for row in self.rows)
         packages = set(self.session_options["root_packages"])
         if packages != set(allowed):
@@ -33,7 +33,7 @@ class ImportsOfOurs(Contract):
         return ContractCheck(kept=not forbidden, metadata={"forbidden": sorted(forbidden)})
 
     def render_broken_contract(self, check: ContractCheck) -> None:
-        """Prints the imports, one a line."""
+        """Print the imports, one a line."""
         for line in check.metadata["forbidden"]:
             output.print_error(line)
 

@@ -1,4 +1,4 @@
-"""How bandwidth is divided: errors against an exact reckoning, floors met, over time, and the time of a big round."""
+"""The division of bandwidth: errors against an exact computation, floors met, and the time of a large round."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from sluice_actors.bandwidth.fairness.problem import AllocationProblem
 
 ROUND_LIMIT: Final = 1.0
 BIG: Final = Sizes(flows=10_000, proxies=100, storage=1000, parts=20)
-#: What befalls the simulated clusters.
+#: Events in the simulated clusters.
 ASTRAY: Final = Faults(lost=0.05, doubled=0.05, late=0.05, churn=0.1)
 
 
 def measure(scale: Scale) -> list[Figure]:
-    """Random clusters, each from a seed of its own, and rounds at 1,000 nodes and 10,000 tenants."""
+    """Random clusters, each from its own seed, and rounds at 1,000 nodes and 10,000 tenants."""
     clusters = scale.pick(1000, 20)
     return [
         *_against_exact(clusters),
@@ -107,7 +107,7 @@ def _over_time(clusters: int) -> list[Figure]:
 
 
 def _orders(clusters: int) -> Figure:
-    """Floors met when they are placed one after the other, in both orders."""
+    """Floors met if they are placed one after the other, in both orders."""
     say("division: orders")
     sums: dict[str, list[float]] = {"few": [], "many": [], "joint": []}
     for seed in range(clusters):

@@ -1,4 +1,4 @@
-"""What a second costs the dividing host of a big cluster: from the bytes of all reports to those of all shares."""
+"""The cost of a second on the dividing host of a large cluster: from the bytes of reports to those of shares."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import GET, Load, NodeLoad
 from sluice_core.messages.policies import Change
 
-#: From reports in memory to encoded shares; and with reading and taking the reports before, and the picture after.
+#: From reports in memory to encoded shares; the same with decoding of the reports before, and the report for the API
+#: after.
 ROUND_LIMIT: Final = 1.0
 SECOND_LIMIT: Final = 2.0
-#: Rounds before those that count: flows are known then, and have shares.
+#: Rounds before the counted ones, after which flows are known and have shares.
 _BEFORE: Final = 2
 _TRANSFERS: Final = 16.0
-#: Tenants of whom nothing moves, what each is promised (B/s; together a tenth of the capacity), and who is beside them.
+#: Idle tenants, the floor of each (B/s; together a tenth of the capacity), and the number of active tenants.
 _IDLE: Final = 10_000
 _PROMISED: Final = 1e4
 _BESIDE: Final = Sizes(flows=1000, proxies=10, storage=100, parts=10)
@@ -42,12 +43,12 @@ class _Took:
     picture: list[float] = field(default_factory=list)
 
     def columns(self) -> tuple[list[float], ...]:
-        """In the order in which it happens."""
+        """In order of execution."""
         return self.decode, self.feed, self.round, self.picture
 
 
 def rounds(problem: AllocationProblem, random: np.random.Generator, times: int, words: str) -> list[Figure]:
-    """``times`` seconds of the whole host on a cluster, of which nobody is idle; ``words`` say which."""
+    """``times`` seconds of the whole host on a cluster without idle tenants; ``words`` describe the cluster."""
     allocator, took = allocator_decider(problem).allocator, _Took()
     for number in range(1, times + _BEFORE + 1):
         bodies = _bodies(problem, number, random)
@@ -75,7 +76,7 @@ def rounds(problem: AllocationProblem, random: np.random.Generator, times: int, 
 
 
 def _idle(problem: AllocationProblem, random: np.random.Generator, times: int, words: str) -> Figure:
-    """What idle floors cost beside a small cluster whose floors ask for the same part of the capacity."""
+    """The cost of idle floors beside a small cluster whose floors are the same part of the capacity."""
     small = random_problem(random, replace(_BESIDE, asked=float(problem.floor.sum() / problem.proxies.capacity.sum())))
     allocators = {idle: _promised(small, idle) for idle in (0, _IDLE)}
     took: dict[int, list[float]] = {idle: [] for idle in allocators}
@@ -104,7 +105,7 @@ def _idle(problem: AllocationProblem, random: np.random.Generator, times: int, w
 
 
 def _promised(problem: AllocationProblem, idle: int) -> Allocator:
-    """With the objectives of a problem, and floors of so many more."""
+    """The objectives of a problem, and so many additional floors."""
     allocator = allocator_decider(problem).allocator
     more = tuple(bandwidth_policy(f"idle{number}", get_bw=_PROMISED / MB) for number in range(idle))
     allocator.objectives.apply(Change(1, "benchmark", 0.0, puts=more))
@@ -112,7 +113,7 @@ def _promised(problem: AllocationProblem, idle: int) -> Allocator:
 
 
 def _second(allocator: Allocator, bodies: list[bytes], number: int) -> tuple[float, ...]:
-    """Processor seconds to decode, to feed, for the round, and for its picture."""
+    """Processor seconds for decoding, for loading, for the round, and for its report."""
     decode = feed = 0.0
     for body in bodies:
         began = time.process_time()
@@ -130,7 +131,7 @@ def _second(allocator: Allocator, bodies: list[bytes], number: int) -> tuple[flo
 
 
 def _bodies(problem: AllocationProblem, number: int, random: np.random.Generator) -> list[bytes]:
-    """What all nodes tell: each flow moves what it has a floor of and a bit, in whatever order."""
+    """The reports of all nodes: each flow moves a little more than its floor, in random order."""
     rate = 1e5 + problem.floor
     bodies = []
     for side, name, given in ((PROXY, "proxy", problem.proxies), (STORAGE_NODE, "storage", problem.storage)):

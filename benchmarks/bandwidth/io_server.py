@@ -4,7 +4,7 @@
 
 ``FOLDER`` has the devices, ``MODULE`` is ``swift`` or ``sluice`` (whose disk files), ``MODE`` what
 ``sluice_io_threads`` is (``objective`` while one is in force, ``resting`` while none is; ``forced`` is ``always``, and
-what the page cache has goes through threads too), ``KEEP`` whether what was read stays in the page cache (``keep`` or
+bytes in the page cache pass through threads too), ``KEEP`` whether read bytes stay in the page cache (``keep`` or
 ``drop``), ``LEVELS`` a JSON object: account → level of its I/O.
 """
 
@@ -38,11 +38,11 @@ class Levels:
 
     @property
     def active(self) -> bool:
-        """As it was said."""
+        """The value of the command line."""
         return self._active
 
     def level(self, flow: Flow) -> int:
-        """That of the account."""
+        """The level of the account."""
         return self._levels.get(flow.account, NO_CLASS)
 
 

@@ -1,5 +1,5 @@
-"""Threads of streams and their I/O priorities, beside Swift's own disk files: one object server with one worker, and
-clients that read large objects from it, each its own one over and over.
+"""Threads of streams and their I/O priorities, compared with Swift's own disk files: one object server with one worker,
+and clients that each read one large object repeatedly.
 
 Servers of the same devices take turns, window by window: plain Swift, ours with a thread for every stream, and, where
 all of them may take what the disk gives, plain Swift once more, which says how much a difference of totals means.
@@ -48,7 +48,7 @@ TOTAL_LIMIT: Final = 0.95
 FAIR_LIMIT: Final = 1.1
 CACHED_LIMIT: Final = 0.9
 PLAIN, OURS = "swift", "sluice"
-#: How ours may stand (``io_server``): in words of the report.
+#: Configurations of Sluice's server (``io_server``), in words of the report.
 MODES: Final = {
     "resting": "`objective`, none in force",
     "objective": "`objective`, one in force",
@@ -58,19 +58,19 @@ MODES: Final = {
 _SIZE: Final = 96 << 20
 _PIECE: Final = 1 << 16
 _SETTLE: Final = 1.0
-#: The kernel's own default, in KiB; a loop device may still have what it had for another file.
+#: The kernel's own default, in KiB; a loop device may still have the value of an earlier file.
 _READ_AHEAD: Final = "128"
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """An object, and the file that it is."""
+    """An object, and its file."""
 
     path: str
     file: Path
 
     def forget(self) -> None:
-        """Have nothing of it in the page cache."""
+        """Drop its pages from the page cache."""
         descriptor = os.open(self.file, os.O_RDONLY)
         try:
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -80,14 +80,14 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Bytes per second of each stream, and seconds of a processor that the server took per second."""
+    """Bytes per second of each stream, and processor seconds that the server used per second."""
 
     rates: Sequence[float]
     load: float = 0.0
 
     @property
     def total(self) -> float:
-        """Of all."""
+        """The sum of all streams."""
         return sum(self.rates)
 
     @property
@@ -97,12 +97,12 @@ class Window:
 
     @property
     def spread(self) -> float:
-        """The fastest in units of the slowest."""
+        """The fastest as a multiple of the slowest."""
         return max(self.rates) / max(min(self.rates), 1.0)
 
 
 class Reader(threading.Thread):
-    """Reads one object again and again, from the disk unless ``cached``; ``moved`` counts its bytes."""
+    """Reads one object repeatedly, from the disk unless ``cached``; ``moved`` counts its bytes."""
 
     def __init__(self, port: int, stored: Stored, cached: bool) -> None:
         super().__init__(daemon=True)
@@ -115,7 +115,7 @@ class Reader(threading.Thread):
         self.failure = ""
 
     def run(self) -> None:
-        """Until it is enough."""
+        """Read until stopped."""
         try:
             while not self.enough:
                 self._read()
@@ -140,7 +140,7 @@ class Reader(threading.Thread):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """One object server over the devices in a folder; ``cached`` when what it reads stays in the page cache."""
+    """One object server over the devices in a folder; ``cached`` if read bytes stay in the page cache."""
 
     port: int
     pid: int
@@ -161,7 +161,7 @@ class Server:
                 raise PeerError(f"PUT of `{path}`: status {answer.status}")
 
     def window(self, chosen: Sequence[Stored], seconds: float) -> Window:
-        """How fast streams of ``chosen`` are, all at once."""
+        """Rates of the ``chosen`` streams, read at once."""
         readers = [Reader(self.port, one, self.cached) for one in chosen]
         for reader in readers:
             reader.start()
@@ -207,7 +207,7 @@ def _await_port(process: subprocess.Popen[bytes], port: int) -> None:
 
 
 def measure(scale: Scale) -> list[Figure]:
-    """Priorities on the slow disk, threads there and in the page cache."""
+    """Priorities on the slow disk, threads there and with the page cache."""
     reason = slow_disk.missing()
     if reason:
         raise PeerError(reason)
@@ -244,7 +244,7 @@ def fill(devices: Path, most: int) -> Mapping[str, list[Stored]]:
 
 
 def priorities(plain: Server, ours: Server, objects: Mapping[str, list[Stored]], scale: Scale) -> list[Figure]:
-    """Two streams of a tenant below its floor against two of one that is above."""
+    """Two streams of a tenant below its floor against two of a tenant above its floor."""
     both = [*objects[LOW][:2], *objects[ABOVE][:2]]
     ratios, totals, rates = [], [], []
     for _ in range(scale.pick(5, 1)):
@@ -292,7 +292,7 @@ def slow_threads(servers: Mapping[str, Server], objects: Mapping[str, list[Store
 
 
 def cached_threads(plain: Server, ours: Server, objects: Mapping[str, list[Stored]], scale: Scale) -> list[Figure]:
-    """The same when everything is in the page cache."""
+    """The same with all bytes in the page cache."""
     figures = []
     seconds = scale.pick(15, 2)
     for number in STREAMS:
@@ -309,7 +309,7 @@ def cached_threads(plain: Server, ours: Server, objects: Mapping[str, list[Store
 
 
 def hand_over(devices: Path, objects: Mapping[str, list[Stored]], scale: Scale) -> list[Figure]:
-    """What threads cost where no disk is to be waited for, two streams out of the page cache."""
+    """The cost of threads without waiting for a disk: two streams from the page cache."""
     chosen = objects[LOW][:2]
     found: dict[str, list[Window]] = {mode: [] for mode in (PLAIN, *MODES)}
     with contextlib.ExitStack() as stack:
@@ -342,7 +342,7 @@ def _between(ratios: Sequence[float]) -> str:
 
 
 def _fetch(chosen: Sequence[Stored]) -> None:
-    """Bring all of them into the page cache."""
+    """Read all of them into the page cache."""
     for one in chosen:
         one.file.read_bytes()
 

@@ -1,4 +1,4 @@
-"""Bandwidth on a live cluster: what tenants get, second by second, against what was promised.
+"""Bandwidth on a live cluster: the rates of tenants, second by second, against their objectives.
 
     python -m benchmarks.bandwidth.objectives [--only ROW] [--quick] [--folder DIR] [--out DIR]
 
@@ -38,18 +38,18 @@ from sluice_core.errors import SluiceError
 TENANTS: Final = tuple(FLOORS)
 TOTAL: Final = 90 * MB
 SETTLE: Final = 5
-#: Connections beside somebody who has ten times as many: what two processors can do.
+#: Connections of each other tenant beside one with ten times as many: the limit of two processors.
 _BESIDE_NOISE: Final = {"proxy": 12, "storage_node": 24}
 SIDES: Final = ("proxy", "storage_node")
 _NAMES: Final = {"proxy": "proxies", "storage_node": "object servers"}
 _WHAT: Final = {"GET": "Downloads (GET)", "PUT": "Uploads (PUT)"}
-#: Uploads are held back at the proxies wherever the policy says.
+#: The proxies throttle uploads wherever the policy says.
 _MIXED: Final = {"proxy": "proxies enforce", "storage_node": "object servers enforce GET, proxies PUT"}
 
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """How far what was measured is from what was expected."""
+    """Deviation of the measured from the expected rates."""
 
     mean: float
     worst: float
@@ -57,14 +57,14 @@ class Errors:
 
     @classmethod
     def of(cls, measured: Mapping[str, Mapping[int, float]], expected: Mapping[str, float]) -> Errors:
-        """Of tenants' rates in each second."""
+        """From the rates of tenants in each second."""
         found = [abs(rate / expected[name] - 1) for name, rates in measured.items() for rate in rates.values()]
         mean = sum(statistics.mean(rates.values()) for rates in measured.values())
         return cls(statistics.mean(found), max(found), mean / sum(expected.values()))
 
 
 def shares(floors: Mapping[str, float], total: float) -> dict[str, float]:
-    """Floor and an equal part of what is spare."""
+    """Floor and an equal part of the spare bandwidth."""
     spare = (total - sum(floors.values())) / len(floors)
     return {name: floor + spare for name, floor in floors.items()}
 
@@ -140,7 +140,7 @@ def mixed(row: Row, side: str = "proxy") -> list[Figure]:
 
 
 def unused(row: Row, side: str = "proxy") -> list[Figure]:
-    """One of three stops: when do the others have what it left?"""
+    """One of three stops: time until the others have its bandwidth."""
     left = {name: floor for name, floor in FLOORS.items() if name != "AUTH_t1"}
     expected = shares(left, TOTAL)
     with row.stage(Terms(side=side)) as stage:
@@ -197,7 +197,7 @@ def noisy(row: Row, side: str = "proxy") -> list[Figure]:
 
 
 def proxy(row: Row, side: str = "proxy") -> list[Figure]:
-    """Three equal tenants; one of the two proxies is killed, and comes again."""
+    """Three equal tenants; one of the two proxies is killed and restarted."""
     each = 20 * MB
     with row.stage(Terms(side=side)) as stage:
         for name in TENANTS:
@@ -229,7 +229,7 @@ def proxy(row: Row, side: str = "proxy") -> list[Figure]:
 
 
 def _cut(loads: Mapping[str, Load], died: float) -> str:
-    """Requests that failed with the proxy, in words; what else went wrong, if anything did."""
+    """Requests that failed with the proxy, in words; other failures, if there were any."""
     failed = [(at, one.errors) for load in loads.values() for at, one in load.seconds.items() if one.errors]
     if all(int(died) <= at <= died + 2 for at, _ in failed):
         return f"{sum(count for _, count in failed)} requests cut with the proxy that was killed"
@@ -237,7 +237,7 @@ def _cut(loads: Mapping[str, Load], died: float) -> str:
 
 
 def _settled(loads: Mapping[str, Load], moment: float, end: int) -> tuple[float, float]:
-    """Seconds until all tenants get the same within 10 %, and min/max of their means from three seconds on."""
+    """Seconds until all tenants have the same rate within 10 %, and min/max of their means from three seconds on."""
     rates = {name: load.rates(int(moment), end) for name, load in loads.items()}
     seconds = sorted(set.intersection(*(set(one) for one in rates.values())))
     right = [
@@ -263,7 +263,7 @@ ROWS: Final[dict[str, Callable[[Row], list[Figure]]]] = {
 
 
 def measure(scale: Scale, out: Path | None = None, names: Sequence[str] = ()) -> tuple[list[Figure], dict[str, str]]:
-    """The figures of the rows called ``names``, by default all, and why others have none."""
+    """The figures of the rows called ``names``, by default all, and the reasons of missing ones."""
     figures: list[Figure] = []
     failed: dict[str, str] = {}
     for name in names or ROWS:
@@ -287,7 +287,7 @@ def _joined(*parts: str) -> str:
 def figures(scale: Scale) -> list[Figure]:
     """All rows, for ``python -m benchmarks --only bandwidth``.
 
-    :raises Partly: when a row could not be measured; it has the others
+    :raises Partly: if a row could not be measured; it has the others
     """
     found, failed = measure(scale, scale.pictures)
     if failed:
@@ -296,7 +296,7 @@ def figures(scale: Scale) -> list[Figure]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """0 when every row ran, whatever it measured."""
+    """Return 0 if every row ran, whatever it measured."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.bandwidth.objectives", description=__doc__.splitlines()[0]
     )

@@ -1,13 +1,13 @@
-"""What the regulator and the disk-file classes cost when nothing is promised: throughput beside plain Swift.
+"""The cost of the regulator and the disk-file classes without objectives: throughput beside plain Swift.
 
 Two clusters stand side by side, one with a regulator in proxies and object servers and Sluice's disk files, one
-without anything of ours.  Both are loaded at once, each by as many clients, so that they have the same machine in each
-moment and the same part of its processors: who needs less of these for a byte moves more.  (In turns of some seconds
-a shared machine differs from itself by a tenth.)  Of identical instances some are faster than others for as long as
-they live: so the servers that data pass are started anew in each of many rounds, those of one cluster first in one
-round and last in the next, and have :data:`_SETTLE` seconds of load before anything is measured (what is made at the
-first requests, ours above all, is 2 to 3 % of the first seconds).  The mean over the rounds is given with its standard
-error.
+without Sluice.  Both are loaded at once, each by as many clients, so they have the same machine at each
+moment and the same part of its processors: the one that needs less processor time for a byte moves more.  (In turns of
+some seconds a shared machine differs from itself by a tenth.)  Of identical instances some are faster than others for
+as long as they live: so the servers that data pass are started anew in each of many rounds, those of one cluster first
+in one round and last in the next, and have :data:`_SETTLE` seconds of load before anything is measured (what is made at
+the first requests, ours above all, is 2 to 3 % of the first seconds).  The mean over the rounds is given with its
+standard error.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ _METHODS: Final = ("GET", "PUT")
 _TERMS: Final = Terms(capacity=Capacity(get=None, put=None), sizes=(_SIZE,))
 _SETUP: Final = Setup(parts=frozenset(), s3api=False, proxy_workers=1)
 
-#: Proxy, and the other servers that data pass.
+#: Proxy, and the other servers that carry data.
 _OURS: Final = ("proxy", *OBJECT_DEVICES)
 _THEIRS: Final = ("plain", *OBJECT_DEVICES)
 
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One of the two clusters; ``make`` makes clients for a method, not started yet."""
+    """One of the two clusters; ``make`` creates clients for a method, not started yet."""
 
     cluster: Cluster
     servers: Sequence[str]
@@ -63,7 +63,7 @@ class _Side:
 
 @dataclass(slots=True)
 class _Found:
-    """Bytes per second of ours and of plain Swift, round by round."""
+    """Bytes per second of Sluice and of plain Swift, round by round."""
 
     ours: list[float]
     theirs: list[float]
@@ -112,7 +112,7 @@ def _theirs(row: Row, stack: contextlib.ExitStack) -> _Side:
 
 
 def _rates(ours: Load, theirs: Load, settle: int, seconds: int) -> tuple[float, float]:
-    """Mean of so many whole seconds, after those of settling."""
+    """Mean of so many whole seconds, after the settling time."""
     with ours, theirs:
         first = int(time.time()) + 1 + settle
         for load in (ours, theirs):

@@ -1,4 +1,4 @@
-"""Bandwidth over time: a line for each tenant, a dashed one for its floor, a dotted one for what it should get."""
+"""Bandwidth over time: a line for each tenant, a dashed one for its floor, a dotted one for its expected rate."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, Final, Self
 
 from benchmarks.harness.plots import STYLES, drawn, legend, line, mark
 
-#: Of an account's name, before the tenant's.
+#: Prefix of an account before the tenant's name.
 _PREFIX: Final = "AUTH_"
 
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """What tenants got, with what it is to be read with; all rates are bytes per second, all times unix seconds.
+    """The rates of tenants, with reference lines; all rates are bytes per second, all times unix seconds.
 
     ``floors`` of nobody who is in ``rates`` is that of all.  ``expected`` is what each should get with its part of
     what is spare.  ``marks`` says what happened when.
@@ -29,13 +29,13 @@ class Course:
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
-        """What :meth:`to_data` described."""
+        """The course that :meth:`to_data` encoded."""
         rates = {name: {int(at): rate for at, rate in one.items()} for name, one in data["rates"].items()}
         marks = {float(at): text for at, text in data["marks"].items()}
         return cls(data["title"], rates, data["floors"], data["expected"], marks)
 
     def to_data(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         return {
             "title": self.title,
             "floors": dict(self.floors),

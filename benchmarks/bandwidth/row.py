@@ -1,4 +1,4 @@
-"""What the rows of :mod:`benchmarks.bandwidth.objectives` share: disks, clusters, tenants and pictures."""
+"""The common part of the rows of :mod:`benchmarks.bandwidth.objectives`: disks, clusters, tenants and plots."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from sluice_aio.base.layout import OBJECT_DEVICES
 
 MB: Final = 1_000_000
 FLOORS: Final = {"AUTH_t1": 30 * MB, "AUTH_t2": 20 * MB, "AUTH_t3": 10 * MB}
-#: Connections of each tenant: object servers need more of them, since clients choose where they wait.
+#: Connections of each tenant: object servers need more of them, because clients choose their server.
 CONNECTIONS: Final = {"proxy": 12, "storage_node": 96}
 #: Bytes of each device, sparse: all uploads of a row fit.
 _IMAGE: Final = 16 << 30
@@ -34,7 +34,7 @@ _WORDS: Final = {"proxy": "PROXY", "storage_node": "STORAGE_NODE"}
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a cluster lives; ``disks`` holds its devices, by default they are in ``folder`` too."""
+    """The place of a cluster; ``disks`` holds its devices, by default they are in ``folder`` too."""
 
     folder: Path
     disks: Path | None = None
@@ -42,19 +42,19 @@ class Place:
 
 @dataclass(slots=True)
 class Row:
-    """What a row has: where it works, how long, and what it paints; ``on`` says on which disks it was measured."""
+    """The context of a row: its folder, its duration, and its plots; ``on`` names the disks of the measurement."""
 
     scale: Scale
     out: Path | None
     on: str = field(default="", init=False)
 
     def seconds(self, full: int = 60, quick: int = 8) -> int:
-        """How long is measured."""
+        """The duration of the measurement."""
         return self.scale.pick(full, quick)
 
     @contextlib.contextmanager
     def place(self, prefix: str = "bw-") -> Iterator[Place]:
-        """A folder whose devices are loop devices with XFS and BFQ if we may have such; else folders in it."""
+        """A folder with loop devices with XFS and BFQ, if the user may create them; otherwise with folders."""
         with contextlib.ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=prefix, dir=self.scale.folder)))
             if os.geteuid() != 0 or shutil.which("mkfs.xfs") is None:
@@ -70,7 +70,7 @@ class Row:
 
     @contextlib.contextmanager
     def stage(self, terms: Terms) -> Iterator[Stage]:
-        """A cluster of its own."""
+        """A separate cluster."""
         with self.place() as place, Stage(place.folder, terms, place.disks) as stage:
             yield stage
 
@@ -86,11 +86,11 @@ class Row:
         copies: Mapping[int, float] | None = None,
         marks: Mapping[float, str] | None = None,
     ) -> None:
-        """Keep and paint the first to the last of ``seconds``, if pictures are wanted.
+        """Store and plot the first to the last of ``seconds``, if plots are wanted.
 
-        :param expected: what each should get with its part of what is spare
-        :param copies: what replication moved
-        :param marks: unix time → what happened then
+        :param expected: the rate of each tenant with its part of the spare bandwidth
+        :param copies: the rate of replication
+        :param marks: unix time → event
         """
         if self.out is None:
             return
@@ -109,7 +109,7 @@ class Row:
 
 @contextlib.contextmanager
 def loading(loads: Mapping[str, Load]) -> Iterator[int]:
-    """All of them at work; the first whole second."""
+    """Start all loads; the first whole second."""
     with contextlib.ExitStack() as stack:
         for load in loads.values():
             stack.enter_context(load)
@@ -117,7 +117,7 @@ def loading(loads: Mapping[str, Load]) -> Iterator[int]:
 
 
 def await_all(loads: Mapping[str, Load], second: int) -> None:
-    """Wait until that second of all of them is known."""
+    """Wait until that second is known for all of them."""
     for load in loads.values():
         load.await_second(second)
 
@@ -134,6 +134,6 @@ def say_floor(stage: Stage, name: str, side: str, rates: Sequence[str]) -> None:
 
 
 def faults(loads: Mapping[str, Load]) -> str:
-    """What went wrong for clients, in words."""
+    """Failures of clients, in words."""
     found = [(name, *load.errors()) for name, load in loads.items()]
     return "; ".join(f"{name}: {count} errors, {last}" for name, count, last in found if count) or "no errors"

@@ -1,9 +1,10 @@
-"""A ring is rebalanced while three tenants read: what replication takes from them, before it is capped and after.
+"""A ring is rebalanced while three tenants read: the bandwidth that replication takes from them, before and after a
+cap.
 
 Objects lie on two of three object servers; then the third joins the ring, and a third of everything moves.  All devices
-are on one slow disk (``tests.support.cluster.slow_disk``; as root), which gives just what the readers may have, and
-nothing stays in the page cache: what replication reads, they lack.  Little may wait in memory to be written to that
-disk, so that what is copied is written when it is copied: the kernel would else keep it for half a minute, and
+are on one slow disk (``tests.support.cluster.slow_disk``; as root), whose rate equals that of the readers, and
+nothing stays in the page cache: replication's reads reduce theirs.  Little data may wait in memory for a write to that
+disk, so copies are written when they are made: otherwise the kernel would keep them for half a minute, and
 write it back without priority after the cap is set.
 """
 
@@ -34,20 +35,20 @@ from sluice_core.errors import PeerError
 from sluice_core.messages.bandwidth import REPLICATION
 
 _CAP: Final = 5 * MB
-#: What the readers may have, and the disk can read.
+#: The rate of the readers, and of the disk.
 _CAPACITY: Final = 70 * MB
 _DISK: Final = slow_disk.Speed(rate=75 * MB, delay=0.0)
-#: Objects of each reader, so many that few are read by two clients at once.
+#: Objects of each reader, so many that two clients seldom read the same one.
 _OBJECTS: Final = 48
 _IMAGE: Final = 8 << 30
 _REPLICATOR: Final = {"concurrency": "8", "interval": "1"}
-#: Seconds over which a floor is judged.
+#: Seconds over which a floor is evaluated.
 _SPAN: Final = 5
-#: Seconds after the cap from which on it is judged.
+#: Seconds after the cap from which on it is evaluated.
 _SETTLE: Final = 5
 #: Bytes that may wait to be written to the disk.
 _DIRTY: Final = 16 << 20
-#: Swift's servers look for a new ring so often, in seconds, and a little.
+#: Interval in seconds at which Swift's servers check for a new ring, and a margin.
 _RELOAD: Final = 17
 _OBJECT: Final = 2 << 20
 _BULK: Final = 700
@@ -69,14 +70,14 @@ class _Ring:
         self._builder.add_dev(device(self._layout, number, server, name))
 
     def write(self) -> None:
-        """Balance it and let Swift know."""
+        """Balance it and inform Swift."""
         self._builder.pretend_min_part_hours_passed()
         self._builder.rebalance(seed=1)
         self._builder.get_ring().save(str(self._layout.swift_dir / "object.ring.gz"))
 
 
 class _Copies(threading.Thread):
-    """What storage nodes copy, as the controller shows it, second by second."""
+    """The rate of copies between storage nodes, as the controller reports it, second by second."""
 
     def __init__(self, stage: Stage) -> None:
         super().__init__(daemon=True)
@@ -91,13 +92,13 @@ class _Copies(threading.Thread):
             self.seconds[int(time.time())] = float(sum(moved))
 
     def end(self) -> None:
-        """Look no more."""
+        """Stop polling."""
         self._over.set()
         self.join()
 
 
 def below(rates: Mapping[int, float], floor: float, span: int = _SPAN) -> float:
-    """How far the worst ``span`` seconds were below ``floor``, as a part of it."""
+    """Deviation of the worst ``span`` seconds below ``floor``, as a part of it."""
     seconds = sorted(rates)
     spans = [seconds[at : at + span] for at in range(max(len(seconds) - span + 1, 1))]
     return max(max(0.0, 1 - statistics.mean(rates[at] for at in one) / floor) for one in spans)
@@ -121,7 +122,7 @@ def _stage(folder: Path) -> Iterator[Stage]:
 
 @dataclass(frozen=True, slots=True)
 class _Times:
-    """Wall-clock seconds: of the first that counts, and from which on replication ran, was capped, and all was over."""
+    """Wall-clock seconds: of the first that counts, and of the begin of replication, of the cap, and of the end."""
 
     begin: int
     calm: int

@@ -1,4 +1,4 @@
-"""What policy actors cost: CPU per tick, memory per actor, and how long the loop is held.
+"""The cost of policy actors: CPU per tick, memory per actor, and blocking time of the loop.
 
 One tick is one window: a metric batch with a new value for every actor's tenant is decoded, merged, its
 window closed and delivered to all actors, on the same path as in the actor host.  ``--moving`` is the share
@@ -61,7 +61,7 @@ def tenant(number: int) -> str:
 
 
 def document(number: int) -> bytes:
-    """A policy as it lies in the store."""
+    """A policy in its stored form."""
     plan = plan_of(["metric", "PUTS_SEC", ">", THRESHOLD], tenant(number))
     text = f"FOR TENANT {tenant(number)} WHEN PUTS_SEC > 3 DO SET filter0 TRANSIENT"
     return Policy(f"policy-{number:08x}", text, text, plan.to_data(), True, number).encode()
@@ -106,7 +106,7 @@ async def run(actors: int, ticks: int, moving: float, seed: int) -> Result:
         clock.now = window + 1.3
         router.aggregators.close_due("PUTS_SEC")
         await system.idle()
-        if window >= 1003:  # the first ones find out who is alive
+        if window >= 1003:  # the first ticks determine the live nodes
             costs.append(time.process_time() - began)
         listener.reports.clear()
         del body

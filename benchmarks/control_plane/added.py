@@ -1,4 +1,4 @@
-"""What hosts read from Redis when a policy is added, as Redis itself tells."""
+"""Reads of hosts from Redis after a policy is added, as Redis reports them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import redis.asyncio
 
 from sluice_core.errors import PeerError
 
-#: Command → where the fields that it asks for begin, behind the key.
+#: Command → position of the first requested field, after the key.
 _FIELDS: Final = {"HGET": 2, "HMGET": 2}
-#: Commands that read a whole hash; counted as this many documents, so that nobody overlooks one.
+#: Commands that read a whole hash; counted as this many documents, so they are noticed.
 _WHOLE: Final = frozenset({"HGETALL", "HVALS", "HKEYS", "HSCAN"})
 A_RELOAD: Final = 1_000_000
 _COMMITS: Final = frozenset({"EVAL", "EVALSHA"})
@@ -23,7 +23,7 @@ _COMMITS: Final = frozenset({"EVAL", "EVALSHA"})
 
 @dataclass(slots=True)
 class Added:
-    """Policies that were added: seconds until each was read, CPU of all, documents that were read for all."""
+    """Added policies: seconds until each was read, CPU of all, documents that were read for all."""
 
     seconds: list[float] = field(default_factory=list)
     cpu: float = 0.0
@@ -36,12 +36,12 @@ class Added:
 
     @property
     def cpu_each(self) -> float:
-        """CPU seconds of one; never 0, since ratios are made of it."""
+        """CPU seconds of one; never 0, because ratios are computed from it."""
         return max(self.cpu, 1e-6) / len(self.seconds)
 
 
 class Reads:
-    """Follows what is read from the hash ``key``, and when something was committed."""
+    """Follows reads of the hash ``key``, and the times of commits."""
 
     def __init__(self, url: str, key: str) -> None:
         self._client = redis.asyncio.Redis.from_url(url, protocol=2)
@@ -51,7 +51,7 @@ class Reads:
         self._changed = asyncio.Condition()
         self._read: dict[str, float] = {}
         self._committed: dict[str, float] = {}
-        #: Documents that were asked for.
+        #: Requested documents.
         self.documents = 0
 
     async def __aenter__(self) -> Self:
@@ -68,9 +68,9 @@ class Reads:
         await self._client.aclose()
 
     async def delay(self, name: str, limit: float) -> float:
-        """Seconds from the commit of policy ``name`` to the moment at which somebody read it.
+        """Seconds from the commit of policy ``name`` until a host read it.
 
-        :raises PeerError: when nobody does within ``limit`` seconds
+        :raises PeerError: if no host reads it within ``limit`` seconds
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(limit), self._changed:
@@ -85,8 +85,8 @@ class Reads:
                 self._changed.notify_all()
 
     def take(self, said: Mapping[str, Any]) -> None:
-        """One command as MONITOR shows it: ``time`` (unix seconds), ``client_type`` and ``command``."""
-        if said["client_type"] == "lua":  # what a script does is part of the command that called it
+        """Process one command of MONITOR: ``time`` (unix seconds), ``client_type`` and ``command``."""
+        if said["client_type"] == "lua":  # the commands of a script belong to the command that called it
             return
         words = str(said["command"]).split(" ")
         verb = words[0].upper()

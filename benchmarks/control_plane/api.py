@@ -1,4 +1,4 @@
-"""What the API takes to read policies and to create them: one gunicorn worker, 10,000 policies present.
+"""The API's time for reading and creating policies: one gunicorn worker, 10,000 stored policies.
 
 The real server with a real Redis; clients on kept connections, one and four at a time.  Reading comes first, with
 exactly the 10,000; each creation adds one.
@@ -28,7 +28,7 @@ POLICIES: Final = 10_000
 PAGE: Final = 100
 CONCURRENCY: Final = (1, 4)
 WARM_UP: Final = 30
-#: Steps through the policies that meet each of them once, far from the one before.
+#: Step through the policies: visits each of them once, far from the one before.
 _STRIDE: Final = 6007
 
 
@@ -66,7 +66,7 @@ def _figures(clients: Clients, policies: Sequence[Policy], scale: Scale) -> Iter
 
 
 def questions(policies: Sequence[Policy]) -> dict[str, tuple[str, Asks]]:
-    """Name → what it is, and its requests."""
+    """Name → description, and its requests."""
     count = len(policies)
     active = sum((one.dynamic and number % 4 == 0) or not one.dynamic for number, one in enumerate(policies))
 
@@ -113,7 +113,7 @@ def questions(policies: Sequence[Policy]) -> dict[str, tuple[str, Asks]]:
 
 
 def figure(name: str, what: str, concurrency: int, taken: Taken) -> Figure:
-    """A rate; there is no target, and the CPU beside it says what a quieter machine would do."""
+    """A rate; there is no target, and the CPU beside it allows a comparison with a quieter machine."""
     beside = (
         f"per request CPU {taken.cpu_ms('api'):.2f} ms of the API, {taken.cpu_ms('redis'):.2f} ms of Redis;"
         f" latency p50 {taken.latency_ms(0.5):.1f}, p95 {taken.latency_ms(0.95):.1f},"

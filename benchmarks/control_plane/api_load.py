@@ -1,4 +1,4 @@
-"""Clients of the API on kept connections, and what their requests took."""
+"""Clients of the API on kept connections, and the cost of their requests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PATIENCE = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A request, and what its answer must look like: the status, and how often ``marks`` stands in the body."""
+    """A request, and its expected answer: the status, and the number of ``marks`` in the body."""
 
     path: str
     body: bytes | None = None
@@ -28,13 +28,13 @@ class Ask:
     marks: int = 1
 
 
-#: The request of each number; numbers count up over all that is measured.
+#: The request of each number; numbers count up over the whole measurement.
 Asks = Callable[[int], Ask]
 
 
 @dataclass(slots=True)
 class Taken:
-    """What some requests took; CPU in seconds by group of processes."""
+    """The cost of some requests; CPU in seconds by group of processes."""
 
     latencies: list[float] = field(default_factory=list)
     seconds: float = 0.0
@@ -55,7 +55,7 @@ class Taken:
 
 
 class Clients:
-    """Asks one server.
+    """Clients of one server.
 
     :param groups: name → process ids whose CPU is counted
     """
@@ -67,14 +67,14 @@ class Clients:
         self._number = 0
 
     def run(self, asks: Asks, count: int, clients: int) -> Taken:
-        """``count`` requests by ``clients`` at a time, each with a connection of its own that is warm.
+        """``count`` requests by ``clients`` at a time, each with its own warm connection.
 
-        :raises PeerError: when an answer is wrong, or none comes
+        :raises PeerError: if an answer is wrong, or missing
         """
         taken, faults = Taken(), list[Exception]()
         first, self._number = self._number, self._number + count
         begun: dict[str, float] = {}
-        # the clocks are read when all clients are connected and none has begun
+        # the clocks are read after all clients have connected and before the first request
         ready = threading.Barrier(clients, lambda: begun.update(self._cpu(), at=time.perf_counter()))
 
         def serve(numbers: Sequence[int]) -> None:
@@ -125,7 +125,7 @@ class Clients:
             self._answer(connection, Ask("/health"))
             if connection.sock is None:
                 raise PeerError("the server does not keep connections")
-            connection.auto_open = 0  # a connection that ends is a fault, not a reason for another one
+            connection.auto_open = 0  # an ended connection is a fault, not a reason for a new one
             yield connection
         finally:
             connection.close()

@@ -1,4 +1,4 @@
-"""A cluster's worth of policies for the API to read: static and dynamic ones, their states, and nodes that report."""
+"""Policies of a large cluster for the API: static and dynamic ones, their states, and reporting nodes."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ NODES: Final = 12
 _BATCH: Final = 500
 #: The middle of 2026, in milliseconds: policies are a millisecond apart.
 _BEGUN: Final = 1_780_000_000_000
-#: Nodes of the measurement say once that they live, and must not be forgotten while it lasts.
+#: Nodes of the measurement report once, and must not expire during it.
 _AHEAD: Final = 3600.0
 
 
 def tenant(number: int) -> str:
-    """The account of the tenant that policy ``number`` is about."""
+    """The account of the tenant of policy ``number``."""
     return f"AUTH_{number // OF_EACH_TENANT:032x}"
 
 
 def sentence(number: int, account: str) -> str:
-    """Half of the policies are static, half watch a metric; nine in ten are about containers."""
+    """The sentence of a policy: half are static, half watch a metric; nine in ten are about containers."""
     target = f"CONTAINER {account}/c{number}" if number % OF_EACH_TENANT else f"TENANT {account}"
     when = "" if number % 2 else f" WHEN PUTS_SEC > {number % 7 + 1}"
     life = "" if number % 2 else " TRANSIENT"
@@ -38,7 +38,7 @@ def sentence(number: int, account: str) -> str:
 
 
 def populate(store: Store, count: int) -> list[Policy]:
-    """Write ``count`` policies as the API would, and what actors and agents would have written about them."""
+    """Write ``count`` policies as the API would, and the data that actors and agents would have written about them."""
     catalogue = build_catalogue()
     found: list[Policy] = []
     for first in range(0, count, _BATCH):
@@ -59,7 +59,7 @@ def _written(catalogue: Catalogue, number: int) -> tuple[Policy, Sequence[Assign
     policy = Policy(name, one.source, one.text, plan.to_data(), plan.dynamic, created, "benchmark")
     if not plan.dynamic:
         return policy, static_assignments(name, plan, created), None
-    if number % 4:  # the actor never had anything to write down
+    if number % 4:  # the actor never had a decision to write
         return policy, (), None
     firing = Firing(created / 1000, "set", window=created // 1000)
     state = PolicyState(name, "active", {"": {"seen": created // 1000}}, (firing,))

@@ -1,8 +1,8 @@
-"""From the death of one of three actor hosts to the moment at which each of its policies is evaluated again.
+"""From the kill of one of three actor hosts until each of its policies is evaluated again.
 
-Every policy changes its mind in every window: true, false, true; each evaluation leaves a firing with its window and
-its time in the policy's state.  So the first firing after the kill says when an orphan was evaluated again,
-and the windows of all firings say whether one was lost or counted twice.
+Every policy changes its decision in every window: true, false, true; each evaluation leaves a firing with its window
+and its time in the policy's state.  So the first firing after the kill says when an orphan was evaluated again, and the
+windows of all firings say whether one was lost or counted twice.
 
     python -m benchmarks --only failover [--quick]
 """
@@ -42,7 +42,7 @@ _POLL: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """One trial: seconds until each orphan was evaluated again; windows lost and counted twice."""
+    """One trial: seconds until each orphaned policy was evaluated again; windows lost and counted twice."""
 
     times: Sequence[float]
     lost: int
@@ -50,7 +50,7 @@ class Kill:
 
 
 def measure(scale: Scale) -> list[Figure]:
-    """Kills, one host after the other."""
+    """Kill one host after the other."""
     folder = scale.folder / "failover"
     folder.mkdir(parents=True, exist_ok=True)
     with (
@@ -65,7 +65,7 @@ async def _kills(redis_url: str, amqp_url: str, folder: Path, count: int) -> lis
     async with _team(redis_url, amqp_url, folder) as (store, hosts):
         found = []
         for number in range(count):
-            await asyncio.sleep(random.uniform(1.5, 2.5))  # some windows in peace, then at any moment of one
+            await asyncio.sleep(random.uniform(1.5, 2.5))  # first some windows without a fault
             found.append(await _kill(store, hosts, HOSTS[number % len(HOSTS)]))
             say(f"failover: kill {number + 1}: {max(found[-1].times):.2f} s")
         return found
@@ -97,7 +97,7 @@ async def _team(
 
 
 async def _until(condition: Callable[[], Any], what: str) -> Any:
-    """
+    """:raises PeerError: if it does not happen
     :raises PeerError: when it does not come to pass
     """
     end = time.monotonic() + _PATIENCE
@@ -110,7 +110,7 @@ async def _until(condition: Callable[[], Any], what: str) -> Any:
 
 
 async def _shared(store: AsyncStore) -> None:
-    """Wait until all hosts own some slots, and every policy has fired lately."""
+    """Wait until all hosts own some slots, and every policy has fired recently."""
 
     async def so() -> bool:
         owners = await store.run(fencing.owners(store.keys))
@@ -128,7 +128,7 @@ async def _kill(store: AsyncStore, hosts: dict[str, HostProcess], victim: str) -
     orphans = [name for name in map("p{}".format, range(POLICIES)) if fencing.slot_of(name) in slots]
     asked = time.time()
     await hosts[victim].end(SIGKILL)
-    killed = time.time()  # what the victim did up to here is none of its heirs' work
+    killed = time.time()  # evaluations of the killed host until here do not count for its successors
 
     async def again() -> dict[str, PolicyState] | None:
         states = await store.states()
@@ -148,7 +148,7 @@ async def _kill(store: AsyncStore, hosts: dict[str, HostProcess], victim: str) -
 
 
 def figures(kills: Sequence[Kill]) -> list[Figure]:
-    """The time of each orphan of each kill, and whether anything was missed or done twice."""
+    """The time of each orphaned policy of each kill, and whether an evaluation was missed or repeated."""
     times = [one for kill in kills for one in kill.times]
     worst = [max(kill.times) for kill in kills]
     lost, twice = sum(kill.lost for kill in kills), sum(kill.twice for kill in kills)

@@ -1,7 +1,8 @@
-"""What the history of a thousand series costs: bytes in Redis, CPU of who writes it, and what a query takes.
+"""The cost of a history of a thousand series: bytes in Redis, CPU of the writer, and the time of a query.
 
-The service that keeps history runs with a clock of ours: twelve nodes send a batch of each of ten metrics for a hundred
-tenants each second, for simulated hours that end now.  Then the real server with one worker is asked for 600 points.
+The service that keeps history runs with a simulated clock: twelve nodes send a batch of each of ten metrics for a
+hundred tenants each second, for simulated hours that end now.  Then the real server with one worker is asked for 600
+points.
 
     python -m benchmarks --only metric_history [--quick]
 """
@@ -43,7 +44,7 @@ METRICS: Final = (
 )
 TENANTS: Final = [f"AUTH_{number:032x}" for number in range(100)]
 NODES: Final = 12
-#: Seconds after its end at which batches of a second come, and at which its row is due.
+#: Seconds after its end at which batches of a second arrive, and at which its row is due.
 _CAME, _DUE = 0.1, 0.7
 _POINTS: Final = 600
 _MB: Final = 1e6
@@ -51,7 +52,7 @@ _LIMITS: Final = {"megabytes": 200.0, "core": 5.0, "query": 50.0}
 
 
 class _Owner:
-    """Owns everything."""
+    """Owns every name."""
 
     acting = True
 
@@ -65,7 +66,7 @@ class _Owner:
         return {}
 
     def refused(self, slot: str) -> None:
-        """Nobody else claims anything."""
+        """No other host claims a name."""
 
 
 def measure(scale: Scale) -> list[Figure]:
@@ -92,7 +93,7 @@ def measure(scale: Scale) -> list[Figure]:
 
 
 class _Simulated:
-    """The service, whose clock ends now."""
+    """The service with a simulated clock that ends now."""
 
     def __init__(self, url: str, seconds: int) -> None:
         self.begin = int(time.time()) - seconds
@@ -104,7 +105,7 @@ class _Simulated:
         self.service = MetricHistory(checked(values, "bench"), _Owner(), "history", lambda: self.now)
 
     async def run(self) -> None:
-        """Keep history; ``cpu`` are the seconds of this thread for what the service did."""
+        """Keep history; ``cpu`` is the processor time of this thread in the service."""
         await self.service.enter()
         source = random.Random(1)
         for second in range(self.begin, self.begin + self.seconds):

@@ -1,4 +1,4 @@
-"""50,000 policy actors in one host, by ``actors.py`` in a process of its own, whose memory is counted."""
+"""50,000 policy actors in one host, by ``actors.py`` in a separate process, whose memory is counted."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def measure(scale: Scale) -> list[Figure]:
 
 
 def _run(scale: Scale, moving: float) -> dict[str, float]:
-    """One run, in a process that nothing has grown before.
+    """One run, in a fresh process.
 
-    :raises PeerError: when it fails
+    :raises PeerError: if it fails
     """
     say(f"actors: {ACTORS} policy actors, {moving:.0%} cross their threshold each second")
     file = scale.folder / "actors.json"

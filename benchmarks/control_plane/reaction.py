@@ -45,7 +45,7 @@ _PATIENCE: Final = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Unix times: the crossing PUT's begin, the end of its window, and when the policy was in force."""
+    """Unix times: the begin of the crossing PUT, the end of its window, and when the policy was in force."""
 
     crossed: float
     window_end: float
@@ -85,9 +85,9 @@ def _prepare(cluster: Cluster, swift: SwiftHttp, names: Sequence[str]) -> None:
 
 
 def _trial(swift: SwiftHttp, watch: Watch, name: str, turn: int, text: bytes) -> Trial | None:
-    """One burst; None when a PUT was so slow that its window is not certain.
+    """One burst; None if a PUT was so slow that its window is not certain.
 
-    :raises PeerError: when the policy does not come into force, or is not taken back
+    :raises PeerError: if the policy does not come into force, or is not removed
     """
     watch.until(name, False)
     time.sleep(random.uniform(0.0, 1.0))
@@ -100,7 +100,7 @@ def _trial(swift: SwiftHttp, watch: Watch, name: str, turn: int, text: bytes) ->
 
 
 def _burst(swift: SwiftHttp, name: str) -> tuple[float, bool]:
-    """PUTs until a window has one too many; when that one began, and whether all windows are certain."""
+    """PUTs until a window has one too many; the begin of that one, and whether all windows are certain."""
     window, count = 0, 0
     while True:
         now = time.time()
@@ -118,7 +118,7 @@ def _burst(swift: SwiftHttp, name: str) -> tuple[float, bool]:
 
 
 def _check_stored(cluster: Cluster, names: Sequence[str]) -> None:
-    """Whatever was uploaded when the snapshot had the assignment must lie on the disks compressed."""
+    """Objects that were uploaded when the snapshot had the assignment must be stored compressed."""
     for name in names:
         for item, sizes in stored_sizes(cluster.device_folders, f"{ACCOUNT}/{name}").items():
             if item.startswith("after-") and max(sizes) >= _TEXT:
@@ -139,7 +139,7 @@ def _figures(trials: Sequence[Trial], uncertain: int) -> list[Figure]:
 
 
 class Watch:
-    """Looks at the node's snapshot each two milliseconds, as the proxy's workers do on each request."""
+    """Reads the node's snapshot every two milliseconds, as the proxy's workers do on each request."""
 
     def __init__(self, folder: Path, names: Sequence[str]) -> None:
         self._reader = SnapshotReader(folder)
@@ -159,9 +159,9 @@ class Watch:
         self._reader.close()
 
     def until(self, name: str, state: bool) -> float:
-        """Wait until the policy on ``name`` is in force (or not); since when.
+        """Wait until the policy on ``name`` is in force (or not); return that time.
 
-        :raises PeerError: when that takes too long
+        :raises PeerError: if that takes too long
         """
         with self._changed:
             if not self._changed.wait_for(lambda: self._states[name] is state, _PATIENCE):

@@ -1,4 +1,4 @@
-"""How fast stored objects are rewritten, beside plain clients that read and write the same bytes.
+"""The rate at which stored objects are rewritten, beside plain clients that read and write the same bytes.
 
 A cluster with one rewriter, three replicas, and objects of logs.  In turns, the objects are copied by one plain client
 per core (GET and PUT of each through a proxy without Sluice), rewritten to what a compression policy says, copied
@@ -35,7 +35,7 @@ from sluice_core.store.store import Store
 from sluice_rewrites import operations
 from sluice_rewrites.messages import PLAIN, POLICIES
 
-#: What a rewrite must reach of the rate of plain clients.
+#: The required part of the rate of plain clients.
 LIMIT: Final = 0.8
 SIZE: Final = 4_000_000
 _USER: Final = "test:tester"
@@ -85,7 +85,7 @@ def fill(cluster: Cluster, count: int) -> None:
 
 
 def copy_rate(cluster: Cluster, count: int) -> float:
-    """Bytes per second of one client per core that reads objects and writes them elsewhere."""
+    """Bytes per second of one client per core that reads objects and writes them to another container."""
     workers = os.cpu_count() or 1
     faults: list[str] = []
 
@@ -110,7 +110,7 @@ def copy_rate(cluster: Cluster, count: int) -> float:
 
 
 def rewrite_rate(api: Client, store: Store, goal: str, count: int) -> float:
-    """Bytes per second of one rewrite of all objects to ``goal``; policies are as they must be before and after."""
+    """Bytes per second of one rewrite of all objects to ``goal``; the policies must match it before and after."""
     policy = api.create_policy(_POLICY, wait=20)["id"] if goal == POLICIES else ""
     job = rewrite(api, _TARGET, goal, _PATIENCE)
     if policy:

@@ -71,7 +71,7 @@ class Moments:
 
 
 def _changes(client: Client, store: Store, acks: Acknowledgements, count: int) -> list[Moments]:
-    """One change after the other; Redis' own record says when each was committed."""
+    """One change after the other; Redis' own record has the time of each commit."""
     seen = []
     before = epoch = store.head().epoch
     for number in range(count + _WARM_UP):
@@ -113,7 +113,7 @@ def _figures(moments: list[Moments]) -> list[Figure]:
 
 
 def _reported(name: str, what: str, times: list[float]) -> Figure:
-    """Beside the figure of the table: agents may have acknowledged before the API has answered."""
+    """The nodes in the answer, beside the figure: agents may have acknowledged before the API has answered."""
     p90 = quantile(times, 0.9)
     beside = f"p50 {quantile(times, 0.5):.1f}, p99 {quantile(times, 0.99):.1f}, worst {max(times):.1f} ms"
     return Figure(name, what, p90, f"{p90:.1f} ms", beside=beside, details={"times_ms": times})
@@ -121,7 +121,7 @@ def _reported(name: str, what: str, times: list[float]) -> Figure:
 
 @contextlib.contextmanager
 def _agents(cluster: Cluster, folder: Path, number: int) -> Iterator[None]:
-    """A process with its share of the agents."""
+    """A process with its part of the agents."""
     command = [
         sys.executable,
         "-m",
@@ -146,7 +146,7 @@ def _agents(cluster: Cluster, folder: Path, number: int) -> Iterator[None]:
 
 
 class Acknowledgements:
-    """Listens to the channel on which agents acknowledge, and knows when the last one did."""
+    """Listens to the channel on which agents acknowledge, and records the time of the last one."""
 
     def __init__(self, url: str, agents: int) -> None:
         self._agents = agents
@@ -171,9 +171,9 @@ class Acknowledgements:
         self._client.close()
 
     def wait(self, epoch: int, limit: float) -> float:
-        """When (unix time) the last agent acknowledged ``epoch`` or a later one.
+        """Return the unix time at which the last agent acknowledged ``epoch`` or a later one.
 
-        :raises PeerError: when that takes longer than ``limit`` seconds
+        :raises PeerError: if that takes longer than ``limit`` seconds
         """
         with self._changed:
             if not self._changed.wait_for(lambda: epoch in self._complete, limit):

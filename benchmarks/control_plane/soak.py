@@ -1,4 +1,4 @@
-"""Half an hour of full load on filtered containers: does memory stay flat, does any descriptor leak?
+"""Half an hour of full load on filtered containers: growth of memory, and leaks of descriptors.
 
 Clients put, read whole and in ranges, overwrite, post and delete objects in three containers (filters on the proxy
 with the cache, filters on the storage nodes, an isolated filter) and cut some transfers in either direction.  What
@@ -48,11 +48,11 @@ WATCHED: Final = ("proxy", *OBJECT_DEVICES, "agent", "sandbox")
 CLIENTS: Final = 6
 NAMES: Final = 40
 SIZES: Final = (1, 4_000, 70_000, 400_000, 3_000_000)
-#: What the last third may have more than the middle one: a share, or bytes where that is less.
+#: Allowed growth from the middle third to the last one: a share, or bytes if that is less.
 GROWTH: Final = 1.05
 SLACK: Final = 2 << 20
 _EACH: Final = 5.0
-#: Of what is recorded: one value in so many.
+#: One of so many values is recorded.
 _EACH_MINUTE: Final = 12
 
 
@@ -114,7 +114,7 @@ def _watch(cluster: Cluster, load: Load, seconds: float) -> dict[str, Series]:
 
 
 def private_bytes(pid: int) -> int:
-    """Bytes of memory that belong to process ``pid`` alone; 0 when it is gone."""
+    """Bytes of memory that belong to process ``pid`` alone; 0 if it has ended."""
     with contextlib.suppress(OSError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines():
             if line.startswith("Private_Dirty:"):
@@ -123,7 +123,7 @@ def private_bytes(pid: int) -> int:
 
 
 def descriptors(pid: int) -> int:
-    """Open descriptors of process ``pid``; 0 when it is gone."""
+    """Open descriptors of process ``pid``; 0 if it has ended."""
     with contextlib.suppress(OSError):
         return len(list(Path(f"/proc/{pid}/fd").iterdir()))
     return 0
@@ -164,7 +164,7 @@ def _figures(name: str, series: Series, counts: str) -> list[Figure]:
 
 
 class Load:
-    """Clients that are never idle; each owns names of its own, so it knows what it must read."""
+    """Clients without pauses; each owns names of its own, so it knows the expected content."""
 
     def __init__(self, swift: SwiftHttp) -> None:
         self._swift = swift
@@ -188,7 +188,7 @@ class Load:
             thread.join()
 
     def check(self) -> None:
-        """
+        """:raises PeerError: if any answer differed from the expected one
         :raises PeerError: when any answer was not what it had to be
         """
         if self.faults:
@@ -237,7 +237,7 @@ class Load:
             self._cut(what, path)
 
     def _cut(self, what: str, path: str) -> None:
-        """A transfer that the client ends in the middle; of an upload nothing may be stored."""
+        """A transfer that the client ends in the middle; a cut upload must store nothing."""
         connection = http.client.HTTPConnection(self._swift.address, timeout=60)
         headers: Mapping[str, str] = {"X-Auth-Token": self._swift.token}
         with contextlib.closing(connection), contextlib.suppress(OSError):

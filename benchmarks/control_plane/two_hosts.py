@@ -1,4 +1,4 @@
-"""Many policies over two actor hosts: how long they need to start, what a second costs, and what one policy more costs.
+"""Many policies over two actor hosts: their start-up time, the cost of a second, and the cost of one more policy.
 
 Real processes with a real Redis and RabbitMQ.  Each tenant has one policy.  First there are 1,000 of them, then
 100,000; at both numbers policies are added one by one, while windows close in which nobody has a value.  Redis tells
@@ -39,22 +39,21 @@ from sluice_core.store.store import AsyncStore
 
 START_LIMIT: Final = 30.0
 CPU_LIMIT: Final = 60.0
-#: O(1): what one policy more takes must not grow with the policies that are there.
+#: O(1): the cost of one more policy must not grow with the number of policies.
 GROWTH_LIMIT: Final = 2.0
 FEW: Final = 1000
 HOSTS: Final = ("h1", "h2")
 _BATCH: Final = 1000
 _PATIENCE: Final = 180.0
-#: Until the first windows have found out which nodes there are.
+#: Seconds until the first windows have determined the nodes.
 _SETTLE: Final = 5.0
-#: Policies that are asked whether they see their values.
+#: Policies whose observed values are checked.
 _SAMPLE: Final = 50
 
 
 @dataclass(slots=True)
 class Phase:
-    """A number of policies: seconds until all ran and the CPU of that, how they were divided, what one more took,
-    and a second's CPU."""
+    """A number of policies: start-up time and CPU, their division, the cost of one more, and a second's CPU."""
 
     policies: int
     start: float = 0.0
@@ -65,7 +64,7 @@ class Phase:
 
 
 class Team:
-    """Two host processes, a node that publishes, and the policies that were written so far."""
+    """Two host processes, a node that publishes, and the written policies."""
 
     def __init__(self, redis_url: str, amqp_url: str, folder: Path) -> None:
         self.store = AsyncStore(redis_url)
@@ -79,7 +78,7 @@ class Team:
         self._hosts = [HostProcess(name, folder, self.store, **options) for name in HOSTS]
 
     async def close(self) -> None:
-        """End everything."""
+        """Stop everything."""
         await self._nodes.close()
         for host in self._hosts:
             await host.end(SIGTERM)
@@ -126,9 +125,9 @@ class Team:
         self.policies = count
 
     async def _all_run(self) -> dict[str, int]:
-        """How many policies each host has, once these are all.
+        """The number of policies of each host, once all policies run.
 
-        :raises PeerError: when they never are
+        :raises PeerError: if they never do
         """
         end = time.monotonic() + _PATIENCE
         divided: dict[str, int] = {}
@@ -141,7 +140,7 @@ class Team:
         raise PeerError(f"not within {_PATIENCE:g} s: {self.policies} policies run, but {divided}")
 
     async def _add(self, count: int) -> Added:
-        """Policies more, each in a change of its own, when the one before was read."""
+        """Add policies, each in a separate change, after the one before was read."""
         pids = [host.pid for host in self._hosts]
         rest, began = cpu_seconds(pids), time.monotonic()
         await asyncio.sleep(_SETTLE)
@@ -159,7 +158,7 @@ class Team:
         return found
 
     async def _check_values(self, seconds: int) -> None:
-        """
+        """:raises PeerError: if the values did not reach the actors of some policies
         :raises PeerError: when the values did not reach the actors of some policies
         """
         sample = [policy(number).id for number in random.sample(range(len(self._values)), _SAMPLE)]
@@ -212,19 +211,19 @@ def tenant(number: int) -> str:
 
 
 def policy(number: int) -> Policy:
-    """A policy that no value here crosses."""
+    """A policy whose threshold no value here crosses."""
     text = f"FOR TENANT {tenant(number)} WHEN PUTS_SEC > 3 DO SET filter0 TRANSIENT"
     plan = plan_of(["metric", "PUTS_SEC", ">", 3], tenant(number))
     return Policy(f"policy-{number:08x}", text, text, plan.to_data(), True, number)
 
 
 def _saw(observed: Mapping[str, Any] | None, since: float) -> bool:
-    """True when a policy's actor had a value in a window after ``since``."""
+    """Whether a policy's actor had a value in a window after ``since``."""
     return observed is not None and observed["window"] >= since and observed["values"]["PUTS_SEC"] is not None
 
 
 def figures(few: Phase, many: Phase) -> list[Figure]:
-    """What the table says of both."""
+    """The rows of the table for both."""
     medians = {name: statistics.median(found) for name, found in many.shares.items()}
     spread = "; ".join(
         f"{name}: {many.divided[name]} policies, median {medians[name]:.0f} %, worst {max(found):.0f} %"

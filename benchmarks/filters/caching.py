@@ -1,4 +1,4 @@
-"""Caching on one proxy: hot sets on fast disks and on slow ones, and what a miss costs.
+"""Caching on one proxy: hot sets on fast disks and on slow ones, and the cost of a miss.
 
 The hot set is read through all three proxies, which differ in nothing but Sluice.  Fast disks are the
 folder that everything is in.  The slow disk is a file system on a loop device to which the kernel grants 150
@@ -30,14 +30,14 @@ from sluice_core.cache.write_marks import open_write_marks
 from sluice_core.errors import PeerError
 from sluice_core.testing import assignment
 
-#: Size → how many times the requests per second of plain Swift.
+#: Size → required multiple of the requests per second of plain Swift.
 TARGETS: Final = {10_000: 1.6, 300_000: 2.0, 1_000_000: 2.0}
 SLOW_SIZE: Final = 300_000
 SLOW_TARGET: Final = 10.0
 MISS_SIZES: Final = (10_000, 1_000_000)
 MISS_LIMIT: Final = 1.05
 READS_PER_SECOND: Final = 150
-#: KB that the kernel reads ahead on a disk by default; a loop device takes that of what is below it.
+#: Default read-ahead of the kernel in KB; a loop device takes that of the device below it.
 _READ_AHEAD: Final = 128
 HOT: Final = 20
 #: Requests of a restarted proxy that are not counted.
@@ -46,23 +46,23 @@ CONTAINER: Final = "cached"
 CLIENTS: Final = 4
 #: Without s3api, as in the pipeline of Swift's sample configuration.
 _SETUP: Final = Setup(parts=frozenset({PROXY, CACHE}), proxy_workers=1, s3api=False)
-#: Slow disks whose pages are not in memory: else most reads of a small hot set never reach the disk.
-#: Two workers, since one has no time left at ten times of what such a disk gives.
+#: Slow disks whose pages are not in memory: otherwise most reads of a small hot set never reach the disk.
+#: Two workers, because one is busy at ten times the rate of such a disk.
 _SLOW_SETUP: Final = replace(_SETUP, proxy_workers=2, storage_options={"keep_cache_size": "0"})
 _BLKIO: Final = Path("/sys/fs/cgroup/blkio")
 _IMAGE_SIZE: Final = "2G"
 
 
 class CachingTrio(Trio):
-    """The three proxies; that with Sluice has a cache."""
+    """The three proxies; the one with Sluice has a cache."""
 
     def __init__(self, folder: Path, setup: Setup = _SETUP) -> None:
         super().__init__(folder, setup)
 
     def await_trust(self) -> None:
-        """Wait until the agent vouches for what the cache knows.
+        """Wait until the agent confirms the content of the cache.
 
-        :raises PeerError: when it does not within half a minute
+        :raises PeerError: if it does not within half a minute
         """
         self.settle()
         with contextlib.closing(open_write_marks(self.layout.cache)) as marks:
@@ -92,7 +92,7 @@ def _prepared(trio: CachingTrio) -> Bench:
 
 
 def _hot(bench: Bench, size: int, target: float, cycles: int, count: int, disks: str = "") -> Figure:
-    """Everybody reads the same few objects, again and again."""
+    """All instances read the same few objects repeatedly."""
     say(f"caching: hot set of {size} bytes{disks}")
     paths = [f"{CONTAINER}/hot-{size}-{number}" for number in range(HOT)]
     put_all(bench.trio.client("plain"), paths, random.Random(size).randbytes(size))
@@ -180,7 +180,7 @@ def _slow_disk(folder: Path, trio: Trio) -> Iterator[None]:
 
 
 def _throttle(folder: Path, trio: Trio) -> None:
-    """Let the object servers have few reads a second from that device."""
+    """Limit the object servers to few reads a second from that device."""
     group = _group(folder)
     group.mkdir()
     device = _run("findmnt", "-n", "-o", "MAJ:MIN", str(folder / "disk")).strip()

@@ -27,12 +27,12 @@ SIZE: Final = 10_000_000
 LARGE: Final = 100_000_000
 RANGE: Final = 65_536
 REPLICAS: Final = 3
-#: The three instances and where each of them writes and reads.
+#: The three instances and their containers.
 _PLACES: Final[Mapping[str, str]] = {name: PACKED if name == SLUICE else LOOSE for name in INSTANCES}
 
 
 def measure(trio: Trio, scale: Scale) -> list[Figure]:
-    """PUT, what lies on the disks, GET and ranges."""
+    """PUT, the stored bytes, GET and ranges."""
     client = trio.client(SLUICE)
     for container in (PACKED, LOOSE):
         make_container(client, container)
@@ -78,7 +78,7 @@ def _upload(bench: Bench, corpus: bytes, scale: Scale) -> list[Figure]:
 
 
 def _where_time_goes(corpus: bytes, cycles: list[dict[str, Block]]) -> str:
-    """CPU per PUT of each process, beside what its parts need alone on this machine."""
+    """CPU per PUT of each process, beside the CPU of its parts alone on this machine."""
 
     def median(name: str, group: str) -> float:
         return compare(of(cycles, lambda block: block.cpu_per_request(group))).medians[name] * 1e3

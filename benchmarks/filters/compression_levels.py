@@ -1,9 +1,9 @@
-"""What each level of ``compression`` costs: processor time, what is left of a log, and memory of one stream.
+"""The cost of each level of ``compression``: processor time, size of a compressed log, and memory of one stream.
 
     python -m benchmarks.filters.compression_levels [--size BYTES]
 
 Each level is measured in a process of its own, without Swift: the object goes through the filter's encoder and decoder
-in pieces of 64 KiB.  Memory is the peak of what the process holds more while one object is encoded, the frame included.
+in pieces of 64 KiB.  Memory is the growth of the process to its peak while one object is encoded, the frame included.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _measured(engine: str, level: int, frame: int, size: int) -> tuple[float, fl
 
 
 def _measure(engine: str, level: int, frame: int, size: int) -> tuple[float, float, float, float]:
-    """MB/s of processor time of both directions, the share that is left, and bytes of memory."""
+    """MB/s of processor time of both directions, the compressed share, and bytes of memory."""
     data = log_corpus(size)
     chosen = Compression({"engine": engine, "level": level, "frame_size": frame, "min_gain": 0.0})
     memory = _memory(chosen.encoder(Hint(size)), data)
@@ -87,8 +87,8 @@ def _passed(stream: Stream, data: bytes) -> Iterator[bytes]:
 
 
 def _memory(stream: Stream, data: bytes) -> float:
-    """Bytes that the process holds more, at most, while ``stream`` is fed."""
-    ctypes.CDLL(None).malloc_trim(0)  # else it uses again what making the object has left
+    """The largest growth of the process in bytes while ``stream`` is fed."""
+    ctypes.CDLL(None).malloc_trim(0)  # otherwise it reuses memory of the object's creation
     _RESET.write_text("5")  # the peak of resident memory, proc(5)
     before = _status("VmRSS")
     for _ in _passed(stream, data):

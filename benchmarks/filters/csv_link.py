@@ -71,7 +71,7 @@ def measure(scale: Scale) -> list[Figure]:
 
 
 def figures(near: Mapping[int, Sequence[float]], far: Mapping[int, Sequence[float]]) -> list[Figure]:
-    """What ``read_all`` measured, as figures."""
+    """Convert the results of ``read_all`` to figures."""
     fewer = far[_PLAIN][1] / far[10][1]
     what = "bytes to the reader at 10 % of the rows, plain GET ÷ csv_select"
     return [
@@ -94,7 +94,7 @@ def figures(near: Mapping[int, Sequence[float]], far: Mapping[int, Sequence[floa
 
 
 def break_even(found: Mapping[int, Sequence[float]]) -> float:
-    """The share of rows filtered out at which the selection is as fast as the plain GET; 1 when it never is."""
+    """The share of rows filtered out at which the selection is as fast as the plain GET; 1 if it never is."""
     plain = found[_PLAIN][0]
     before: tuple[float, float] | None = None
     for kept in KEPT:
@@ -184,7 +184,7 @@ def _run(*command: str) -> None:
 
 @contextlib.contextmanager
 def proxy(cluster: Cluster) -> Iterator[str]:
-    """A proxy as the cluster's, on the store's side of the link; its URL."""
+    """A proxy like the cluster's, on the store's side of the link; its URL."""
     layout = cluster.layout
     text = (layout.swift_dir / "proxy.conf").read_text(encoding="utf-8")
     lines = [f"bind_ip = {_STORE}" if line.startswith("bind_ip") else line for line in text.splitlines()]

@@ -1,4 +1,4 @@
-"""Encryption of 10 MB beside Swift's own encryption middleware, on proxies that differ in nothing else.
+"""Encryption of 10 MB beside Swift's own encryption middleware, on proxies that are otherwise equal.
 
 The second and the third proxy of this trio have ``keymaster`` and ``encryption`` in their pipelines.
 """
@@ -50,7 +50,7 @@ def measure(scale: Scale) -> list[Figure]:
 
 
 def _check(trio: Trio, places: dict[str, str], data: bytes) -> None:
-    """Each gives back what it was given, and what lies below is something else."""
+    """Each returns the uploaded bytes, and stores other ones."""
     for name, place in places.items():
         answer = trio.client(name).request("GET", f"{place}/put-0")
         expect(answer, 200, SIZE)

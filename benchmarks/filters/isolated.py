@@ -1,8 +1,8 @@
-"""Isolated filters of the fast environments, without Swift: what one entry and each further filter add.
+"""Isolated filters of the fast environments, without Swift: the cost of one entry and of each further filter.
 
 The streams are fed as Swift feeds them, in pieces of 64 KiB, and every byte is counted and summed as always.
 A cycle has one stream through no, one, two and three filters of each environment, one right after the
-other; the figures are medians of what a stream takes longer than one without filters in its cycle.
+other; the figures are medians of the difference between a stream and the one without filters in its cycle.
 CPU is that of the host's thread and of all processes in jails together.
 """
 
@@ -99,7 +99,7 @@ def _timed(noop: type[Filter], depth: int, data: bytes) -> float:
 def stream(noop: type[Filter], depth: int, data: bytes) -> None:
     """One answer through ``depth`` filters.
 
-    :raises PeerError: when something else comes out
+    :raises PeerError: if the output is wrong
     """
     reader = chain_reader([noop() for _ in range(depth)], Hint(size=len(data), account=TENANT))
     size = 0

@@ -1,4 +1,4 @@
-"""Pipelines beside plain Swift: compression with encryption on GET, and compression of what does not shrink."""
+"""Pipelines beside plain Swift: compression with encryption on GET, and compression of incompressible data."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Storlets in their container, without Swift: what one entry and each further filter add, and a cold start.
+"""Storlets in their container, without Swift: the cost of one entry and of each further filter, and a cold start.
 
 As for the fast environments: a cycle has one stream through no, one, two and three filters, one right after the
-other; figures are medians of what a stream takes longer than one without filters in its cycle.  A cold start is a
-first request whose container has to be made; beside it stands what the engine takes for one that does nothing.
+other; figures are medians of the difference between a stream and the one without filters in its cycle.  A cold start is
+a first request whose container has to be created; beside it stands the engine's time for a container that does nothing.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _cold(team: StorletTeam, noop: type[Filter], count: int) -> Figure:
 
 
 def _nothing(team: StorletTeam) -> float:
-    """Milliseconds that the engine takes to start a container and see its end."""
+    """The engine's milliseconds to start a container and see its end."""
     with docker_client(team.place.engine) as client:
         begun = time.perf_counter()
         client.containers.run(team.place.image, ["true"], network_mode="none", remove=True)

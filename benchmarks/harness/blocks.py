@@ -1,4 +1,4 @@
-"""Blocks of requests against each instance of a trio, and what they took."""
+"""Blocks of requests against each instance of a trio, and their cost."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from benchmarks.harness.pairs import Cycle, rotated
 from sluice_aio.base.swift_http import SwiftHttp
 from sluice_core.errors import PeerError
 
-#: One request by a client; the number counts up over all blocks.  It raises when the answer is wrong.
+#: One request by a client; the number counts up over all blocks.  It raises if the answer is wrong.
 Work = Callable[[SwiftHttp, int], None]
 Works = Mapping[str, Work]
 
 
 @dataclass(slots=True)
 class Block:
-    """What ``len(latencies)`` requests took; ``cpu`` in seconds by group of processes."""
+    """The cost of ``len(latencies)`` requests; ``cpu`` in seconds by group of processes."""
 
     latencies: list[float] = field(default_factory=list)
     seconds: float = 0.0
@@ -43,7 +43,7 @@ class Block:
 
 
 class Instances(Protocol):
-    """Instances to ask in turns, by name."""
+    """Instances that are called in turns, by name."""
 
     def client(self, name: str) -> SwiftHttp:
         """A client with a token, for threads."""
@@ -60,14 +60,14 @@ class Bench:
         self._number = 0
 
     def block(self, name: str, work: Work, count: int, concurrency: int = 1) -> Block:
-        """``count`` requests by ``concurrency`` clients, each on a kept connection that is warm."""
+        """``count`` requests by ``concurrency`` clients, each on a kept, warm connection."""
         client = self.trio.client(name)
         block = Block()
         faults: list[BaseException] = []
         before: dict[str, float] = {}
         begin = self._number
         self._number += count
-        # the clocks are read when all clients are connected and none has begun
+        # the clocks are read after all clients have connected and before the first request
         ready = threading.Barrier(concurrency, lambda: before.update(self.trio.cpu(name), at=time.perf_counter()))
 
         def serve(share: Sequence[int]) -> None:

@@ -1,4 +1,4 @@
-"""A seeded, log-like corpus: lines of a web server and of syslog, as an operator would store them.
+"""A seeded, log-like corpus: lines of a web server and of syslog, like an operator's log files.
 
 The same size and seed give the same bytes on every machine.  Clients, paths and agents come from
 skewed pools; times advance; sizes, durations, process and request ids are fresh on every line, so
@@ -52,7 +52,7 @@ def _pools(rng: random.Random) -> tuple[list[str], list[str], list[str]]:
 
 
 def _skewed(pool: list[str]) -> list[float]:
-    """Cumulative weights of Zipf's law: few are popular."""
+    """Cumulative weights of Zipf's law: few entries are popular."""
     return list(accumulate(1.0 / rank for rank in range(1, len(pool) + 1)))
 
 

@@ -23,6 +23,6 @@ def cpu_clock(pid: int) -> int:
 def cpu_seconds(pids: Iterable[int]) -> float:
     """User and system time of all ``pids`` together since they began.
 
-    :raises OSError: when one of them is gone
+    :raises OSError: if one of them has ended
     """
     return sum(time.clock_gettime(cpu_clock(pid)) for pid in pids)

@@ -1,4 +1,4 @@
-"""Distributions: how many of the measured values are at most x, and boxes of values that are compared."""
+"""Distributions: the share of measured values up to x, and box plots for comparison."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks.harness.plots import STYLES, drawn, legend, line
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A target on the axis of what was measured."""
+    """A target on the axis of the measured values."""
 
     value: float
     label: str
@@ -61,7 +61,7 @@ def paint_boxes(
         )
         for number, (name, place) in enumerate(zip(names, places, strict=True)):
             values, style = samples[name], STYLES[number % len(STYLES)]
-            heights = [place + 0.36 * ((at * 7 % 11) / 11 - 0.5) for at in range(len(values))]  # so that none hides one
+            heights = [place + 0.36 * ((at * 7 % 11) / 11 - 0.5) for at in range(len(values))]  # so none hides another
             label = f"{name}\n{len(values)} pairs, median {statistics.median(values):.3f}"
             axes.plot(values, heights, style.marker, color=style.colour, markersize=3, alpha=0.7, label=label)
         if limit is not None:

@@ -1,4 +1,4 @@
-"""What a benchmark answers: figures with a target, as a table and as JSON."""
+"""The results of a benchmark: figures with a target, as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Figure:
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
-        """The figure that :meth:`to_data` described."""
+        """The figure that :meth:`to_data` encoded."""
         return cls(**data)
 
     def to_data(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         return asdict(self)
 
     def cells(self) -> tuple[str, ...]:
@@ -47,7 +47,7 @@ class Figure:
 
 
 class Partly(PeerError):
-    """A part could not measure all of its rows; ``figures`` are those that it has."""
+    """A part could not measure all of its rows; ``figures`` are the measured ones."""
 
     def __init__(self, reason: str, figures: Sequence[Figure]) -> None:
         super().__init__(reason)
@@ -57,7 +57,7 @@ class Partly(PeerError):
 def at_most(
     name: str, what: str, value: float, limit: float, unit: str = "", beside: str = "", digits: int = 3, **details: Any
 ) -> Figure:
-    """A figure that must not be above ``limit``."""
+    """A figure with the upper ``limit``."""
     suffix = f" {unit}" if unit else ""
     return Figure(
         name, what, value, f"{value:.{digits}f}{suffix}", f"≤ {limit:g}{suffix}", value <= limit, beside, details
@@ -67,7 +67,7 @@ def at_most(
 def at_least(
     name: str, what: str, value: float, limit: float, unit: str = "", beside: str = "", digits: int = 3, **details: Any
 ) -> Figure:
-    """A figure that must not be below ``limit``."""
+    """A figure with the lower ``limit``."""
     suffix = f" {unit}" if unit else ""
     return Figure(
         name, what, value, f"{value:.{digits}f}{suffix}", f"≥ {limit:g}{suffix}", value >= limit, beside, details

@@ -12,7 +12,7 @@ from typing import Final
 
 from sluice_core.errors import PeerError
 
-#: Requests that are under way together, by default.
+#: Concurrent requests, by default.
 DEPTH: Final = 16
 #: Seconds of a load that is ended from outside.
 _UNTIL_STOPPED: Final = 3600
@@ -42,7 +42,7 @@ def run_fio(target: Sequence[str], load: str, block: str, seconds: int, depth: i
 
     :param load: as of fio's ``rw``
     :param block: bytes of a request, as fio reads them (``4k``)
-    :raises PeerError: when a request failed
+    :raises PeerError: if a request failed
     """
     return Fio(target, load, block, seconds, depth).finish()
 
@@ -61,11 +61,11 @@ class Fio:
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def is_running(self) -> bool:
-        """Whether it loads its target still."""
+        """Whether it still loads its target."""
         return self._process.poll() is None
 
     def stop(self) -> FioRates:
-        """End it before its time.
+        """End it early.
 
         :raises PeerError: as of :meth:`finish`
         """
@@ -73,9 +73,9 @@ class Fio:
         return self.finish()
 
     def finish(self) -> FioRates:
-        """What it did, when it has ended.
+        """Return its results after its end.
 
-        :raises PeerError: when a request failed, or what was read is not what was written
+        :raises PeerError: if a request failed, or read bytes differ from the written ones
         """
         output, errors = self._process.communicate()
         begin = output.find("{")  # the engine for NBD writes a line of its own before the JSON
@@ -87,16 +87,16 @@ class Fio:
         return FioRates(sum(way["bw_bytes"] for way in ways), sum(way["iops"] for way in ways), longest)
 
     def kill(self) -> None:
-        """End it, whatever it does."""
+        """End it in any state."""
         self._process.kill()
         self._process.communicate()
 
 
 @contextlib.contextmanager
 def loading(target: Sequence[str], load: str, block: str, depth: int = DEPTH) -> Iterator[Fio]:
-    """fio that loads ``target`` meanwhile.
+    """Load ``target`` with fio during the context.
 
-    :raises PeerError: when a request failed
+    :raises PeerError: if a request failed
     """
     running = Fio(target, load, block, _UNTIL_STOPPED, depth)
     try:

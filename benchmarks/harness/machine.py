@@ -1,4 +1,4 @@
-"""Where a result was measured."""
+"""The machine of a result."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PROGRAMS: Final = (("redis-server", "--version"), ("memcached", "--version"))
 
 
 def machine_facts(folder: Path) -> dict[str, Any]:
-    """Cores, load and versions; ``folder`` is where the disks of the measured clusters are."""
+    """Cores, load and versions; ``folder`` is the place of the disks of the measured clusters."""
     return {
         "at": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
         "cores": len(os.sched_getaffinity(0)),

@@ -1,8 +1,8 @@
 """Arithmetic on paired measurements.
 
 A *cycle* is one block of requests against each instance, one right after the other.  Machines drift
-between cycles and hardly within one, so only ratios within a cycle are compared, and of those the
-median is taken.  Two plain instances in each cycle say how much a ratio means.
+between cycles and hardly within one, so only ratios within a cycle are compared, and the
+median is taken.  Two plain instances in each cycle show the meaning of a ratio.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 #: The instances of a cycle: with Sluice, without, and without once more.
 SLUICE, PLAIN, TWIN = "sluice", "plain", "twin"
 INSTANCES = (SLUICE, PLAIN, TWIN)
-#: Who starts first in each round: of identical instances the one that was started earlier is a little slower.
+#: Orders of start: of identical instances the one that was started earlier is a little slower.
 ORDERS = ((SLUICE, PLAIN, TWIN), (TWIN, PLAIN, SLUICE), (PLAIN, SLUICE, TWIN))
 
 Cycle = Mapping[str, float]
@@ -43,15 +43,15 @@ class Comparison:
     cycles: int
 
     def beside(self) -> str:
-        """What the ratio is to be read with."""
+        """The figures needed to interpret the ratio."""
         return f"plain/plain {self.twins:.3f}, half of the pairs {self.low:.3f}..{self.high:.3f}"
 
     def milliseconds(self, digits: int = 1) -> str:
-        """The medians of all instances, when they are seconds."""
+        """The medians of all instances, which are in seconds, as milliseconds."""
         return " / ".join(f"{self.medians[name] * 1e3:.{digits}f}" for name in INSTANCES) + " ms"
 
     def in_band(self, more_is_better: bool = False) -> bool:
-        """True unless Sluice is worse than plain by more than plain is than plain."""
+        """True unless Sluice is worse than plain by more than plain differs from plain."""
         return self.ratio >= 1 / self.band if more_is_better else self.ratio <= self.band
 
     def band_text(self, more_is_better: bool = False) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How a line is told from the others: by its colour, and by its marker where colours are greys."""
+    """The distinction of a line: its colour, and its marker in a grey print."""
 
     colour: str
     marker: str
@@ -31,14 +31,14 @@ STYLES: Final = (
 )
 #: Markers on a line, however many points it has.
 _MARKERS: Final = 12
-#: Inches; a panel more is as high as the first.
+#: Inches; each further panel is as high as the first.
 _WIDTH: Final = 10.0
 _HEIGHT: Final = 4.2
 
 
 @contextlib.contextmanager
 def drawn(file: Path, title: str, panels: int = 1, height: float = _HEIGHT) -> Iterator[list[Any]]:
-    """The axes of ``panels`` plots one below the other, on one x axis; what is drawn there goes to ``file``, a PNG.
+    """The axes of ``panels`` plots one below the other, on one x axis; the plot is written to ``file``, a PNG.
 
     :param height: inches of each panel
     """
@@ -67,7 +67,7 @@ def line(axes: Any, number: int, x: list[float], y: list[float], label: str, **m
 
 
 def mark(axes: Any, marks: Mapping[float, str], named: bool = True) -> None:
-    """Say above the axes what happened when; ``named`` off draws the lines alone, for all panels but the first."""
+    """Write events above the axes; ``named`` off draws the lines alone, for all panels but the first."""
     for at, text in marks.items():
         axes.axvline(at, color="black", linestyle="-.", linewidth=0.9)
         if named:

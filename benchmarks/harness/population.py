@@ -1,4 +1,4 @@
-"""Assignments to fill a snapshot with, for tenants, containers and objects of which nobody asks."""
+"""Assignments that fill a snapshot, for tenants, containers and objects without requests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sluice_core.messages.policies import Assignment
 from sluice_core.messages.predicate import Predicate
 from sluice_core.testing import assignment
 
-#: Half of the strangers' assignments ask about the request.
+#: Half of these assignments have conditions on the request.
 CONDITION: Predicate = ["and", ["size", ">", 4096], ["type", ["log", "txt", "text/*"]]]
 
 

@@ -1,4 +1,4 @@
-"""The file of results: what was measured when, and on which machine.
+"""The file of results: figures with their time and machine.
 
 A run replaces the rows of the parts that it measured and keeps the others, each with the run that it is from.
 """
@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 
 from benchmarks.harness.figures import Figure
 
-#: What a run is called by, of the facts about its machine.
+#: The fact about its machine that identifies a run.
 _AT: Final = "at"
 
 
@@ -27,18 +27,18 @@ class Results:
 
     @classmethod
     def of_run(cls, facts: Mapping[str, Any], figures: Iterable[Figure], failed: Mapping[str, str]) -> Self:
-        """Those of one run."""
+        """The facts of one run."""
         at = str(facts[_AT])
         return cls([replace(one, run=at) for one in figures], {at: facts}, failed)
 
     @classmethod
     def load(cls, file: Path) -> Self:
-        """What a file has; nothing when there is none."""
+        """The content of a file; empty if there is none."""
         if not file.exists():
             return cls()
         data = json.loads(file.read_text(encoding="utf-8"))
         runs = data.get("runs") or {data["machine"][_AT]: data["machine"]}
-        first = next(iter(runs))  # of rows from before there was more than one
+        first = next(iter(runs))  # of rows from a version with only one run
         figures = [Figure.from_data({"run": first, **one}) for one in data["figures"]]
         return cls(figures, runs, data["failed"])
 
@@ -52,7 +52,7 @@ class Results:
         file.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
 
     def merged(self, new: Self, parts: Collection[str]) -> Self:
-        """These with what a run of ``parts`` has found; a row that it could not measure stays as it was."""
+        """These merged with the results of a run of ``parts``; a row that it could not measure stays."""
         whole = {part for part in parts if part not in new.failed}
         part_of = {one.name: one.part for one in new.figures}
         figures: list[Figure] = []
@@ -62,7 +62,7 @@ class Results:
             if part not in whole and part_of.get(old.name) != part:
                 figures.append(old)
                 continue
-            # new rows stand where the first of those stood that they replace
+            # new rows take the place of the first row that they replace
             figures += [one for one in rest if one.part == part]
             rest = [one for one in rest if one.part != part]
         figures += rest

@@ -1,4 +1,4 @@
-"""How much is measured: a full run for the record, a quick one to see that the harness works."""
+"""The amount of measurement: a full run for the record, a quick one as a check of the harness."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Repetitions of every part; ``folder`` is where clusters live, ``quick`` says which sort of run it is.
+    """Repetitions of every part; ``folder`` is the place of clusters, ``quick`` the kind of run.
 
     Pictures go to ``pictures``, if any are wanted.
     """
@@ -25,5 +25,5 @@ class Scale:
 
 
 def say(line: str) -> None:
-    """Progress, for whoever waits."""
+    """Print progress."""
     print(f"{time.strftime('%H:%M:%S')}  {line}", file=sys.stderr, flush=True)

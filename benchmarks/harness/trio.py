@@ -1,8 +1,8 @@
 """Three proxies over one storage: with Sluice, plain, and plain again.
 
-Storage, memcached and what Sluice needs on a node are a ``sluice_aio`` cluster without proxies.  The
+Storage, memcached and the node services of Sluice are a ``sluice_aio`` cluster without proxies.  The
 three proxies have one worker each and differ in nothing but port and pipeline; they can be restarted in
-any order, since of two identical instances the one started first is a little slower.
+any order, because of two identical instances the one started first is a little slower.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ KEY, ACCOUNT = USERS[USER]
 _NODE: Final = (PLAIN_SWIFT - {"plain"}) | {"redis", "rabbit", "agent"}
 _HEALTHCHECK: Final = b"GET /healthcheck HTTP/1.0\r\n\r\n"
 _BATCH: Final = 1000
-#: What is measured here stands in the proxies; the storage below all three is plain Swift's.
+#: The measured code runs in the proxies; the storage below all three is plain Swift's.
 SETUP: Final = Setup(parts=frozenset({PROXY, READS, KEYS}), proxy_workers=1)
 _GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "objects": tuple(OBJECT_DEVICES),
@@ -51,7 +51,7 @@ _GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
 class Trio:
     """The three proxies and what is below them, in ``folder``; a context manager.
 
-    ``other`` is what the second and the third are: ``plain``, or ``encrypted`` for Swift's own encryption.
+    ``other`` is the type of the second and the third: ``plain``, or ``encrypted`` for Swift's own encryption.
     """
 
     def __init__(self, folder: Path, setup: Setup = SETUP, other: str = PLAIN) -> None:
@@ -80,7 +80,7 @@ class Trio:
     def restart(self, order: Sequence[str]) -> None:
         """Stop all proxies, start them in ``order``, and let each serve an object request.
 
-        With the first one Sluice's worker opens the snapshot and tells the agent what it can do.
+        At the first request Sluice's worker opens the snapshot and reports its keywords to the agent.
         """
         self._stop()
         for name in order:
@@ -95,7 +95,7 @@ class Trio:
     def client(self, name: str) -> SwiftHttp:
         """A client with a token, for threads, of the instance ``name``.
 
-        :raises PeerError: when it is away
+        :raises PeerError: if it is unreachable
         """
         return SwiftHttp(f"http://127.0.0.1:{self._ports[name]}").login(USER, KEY)
 
@@ -109,7 +109,7 @@ class Trio:
     def assign(self, assignments: Iterable[Assignment]) -> None:
         """Write ``assignments`` as a controller would, and wait until the node's agent has applied them.
 
-        :raises PeerError: when it has not after two minutes, or refuses any
+        :raises PeerError: if it has not after two minutes, or refuses any
         """
         wanted = list(assignments)
         store = Store(self.cluster.redis_url)
@@ -123,9 +123,9 @@ class Trio:
             store.close()
 
     def check_in_force(self, container: str, *keywords: str) -> None:
-        """Make sure that ``keywords`` apply to uploads into ``container``, for those who read the snapshot.
+        """Check that ``keywords`` apply to uploads into ``container``, for readers of the snapshot.
 
-        :raises PeerError: when it does not
+        :raises PeerError: if they do not
         """
         reader = SnapshotReader(self.layout.snapshots)
         reader.refresh()
@@ -138,7 +138,7 @@ class Trio:
             reader.close()
 
     def settle(self, limit: float = 30.0) -> None:
-        """Wait until the servers have nothing to do any more, at most ``limit`` seconds."""
+        """Wait until the servers are idle, at most ``limit`` seconds."""
         end = time.monotonic() + limit
         before = self._all_cpu()
         while time.monotonic() < end:

@@ -1,4 +1,4 @@
-"""The requests that blocks are made of; each checks its answer."""
+"""The requests of blocks; each checks its answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sluice_core.errors import PeerError
 def expect(answer: SwiftResponse, status: int, size: int | None = None) -> None:
     """Refuse any other answer.
 
-    :raises PeerError: naming status and size
+    :raises PeerError: with status and size
     """
     if answer.status != status or (size is not None and len(answer.body) != size):
         raise PeerError(f"status {answer.status} with {len(answer.body)} bytes, expected {status} with {size}")

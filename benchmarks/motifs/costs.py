@@ -1,4 +1,5 @@
-"""What elasticity costs objects without motifs: whole nodes with a motif daemon beside nodes that have Sluice without.
+"""The cost of elasticity for objects without motifs: whole nodes with a motif daemon beside nodes with Sluice without
+one.
 
     python -m benchmarks --only motif_costs
 
@@ -26,7 +27,7 @@ from sluice_client import Client
 from sluice_client.errors import ClientError
 from sluice_core.errors import PeerError
 
-#: CPU of nodes with elasticity, of that of nodes without.
+#: CPU of nodes with elasticity as a multiple of that of nodes without.
 LIMIT: Final = 1.02
 _SPACE: Final = f"AUTH_test/{CONTAINER}"
 _WITH_MOTIFS: Final = Kind(

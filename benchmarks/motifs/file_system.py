@@ -1,4 +1,4 @@
-"""What files without motifs cost in the file-system shim, against a loopback by the same binding.
+"""The cost of the file-system shim for files without motifs, compared with a loopback by the same binding.
 
     python -m benchmarks --only motif_file_system
 
@@ -167,7 +167,7 @@ def _timed(workload: Workload, folder: Path, pid: int) -> tuple[float, float]:
 
 @contextmanager
 def mounted(folder: Path, shim: bool) -> Iterator[tuple[Path, int]]:
-    """A folder with what the workloads read, mounted by the shim or a loopback; with the process."""
+    """A folder with the files of the workloads, mounted by the shim or a loopback; with the process."""
     source, mount = folder / "source", folder / "mount"
     for one in (source, mount, source / "extracted"):
         one.mkdir(parents=True)
@@ -185,9 +185,9 @@ def mounted(folder: Path, shim: bool) -> Iterator[tuple[Path, int]]:
 
 @contextmanager
 def serving(command: Sequence[str], mount: Path, log: Path) -> Iterator[int]:
-    """A module of Python that has mounted something; its process.
+    """The process of a Python module that has mounted a file system.
 
-    :raises OSError: when it ends before
+    :raises OSError: if it ends before
     """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     with log.open("wb") as said:

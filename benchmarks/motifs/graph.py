@@ -28,7 +28,7 @@ VERTICES: Final = 21_000
 EDGES: Final = 43_000
 QUERIES: Final = 100_000
 LOCALITY: Final = Locality("strong", repeats=0.95, items=VERTICES)
-#: The part of the queries from which on a limit holds, and its bytes.
+#: The part of the queries from which on a limit applies, and its bytes.
 LIMITS: Final = ((0.0, 0), (0.15, 10**9), (0.65, 10**7))
 #: Queries whose rate is one point.
 WINDOW: Final = 250
@@ -38,7 +38,7 @@ _SEED: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """What queries under one limit took; ``rates`` are queries per second of each window."""
+    """The time of the queries under one limit; ``rates`` are queries per second of each window."""
 
     limit: int
     rates: Sequence[float]
@@ -50,7 +50,7 @@ class Phase:
         return statistics.median(self.rates)
 
     def described(self) -> str:
-        """For people."""
+        """A readable text."""
         opened = self.hits + self.expansions
         return f"{self.limit / 1e6:g} MB: {self.median:.0f}/s, {100 * self.hits / max(opened, 1):.1f} % hits"
 
@@ -76,7 +76,7 @@ def measure(scale: Scale) -> list[Figure]:
 
 
 def random_edges(vertices: int, edges: int) -> list[tuple[int, int]]:
-    """A connected graph whose degrees are spread as those of the Internet's (preferential attachment)."""
+    """A connected graph with the distribution of degrees of the Internet (preferential attachment)."""
     drawn = random.Random(_SEED)
     found = {(0, 1)}
     ends = [0, 1]

@@ -1,8 +1,8 @@
-"""A mount by pyfuse3 that shows a folder as it is, and knows no motifs: what the file-system shim is measured by.
+"""A mount by pyfuse3 that shows a folder unchanged, without motifs: the reference for the file-system shim.
 
     python -m benchmarks.motifs.loopback SOURCE MOUNTPOINT
 
-It is as short as a loopback can be that passes on files, folders, attributes and extended attributes.
+It is a minimal loopback for files, folders, attributes and extended attributes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Final
 import pyfuse3
 import trio
 
-#: Seconds for which the kernel keeps names and attributes.
+#: Seconds for which the kernel caches names and attributes.
 KEPT: Final = 3600.0
 _FIELDS: Final = (
     *("st_ino", "st_mode", "st_nlink", "st_uid", "st_gid", "st_rdev", "st_size", "st_blksize", "st_blocks"),
@@ -37,7 +37,7 @@ ERRORS: Final = _Errors()
 
 
 class Loopback(pyfuse3.Operations):
-    """Paths by inode; the methods are described by pyfuse3."""
+    """Paths by inode; pyfuse3 documents the methods."""
 
     supports_dot_lookup = False
 

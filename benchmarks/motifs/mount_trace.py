@@ -38,15 +38,15 @@ from benchmarks.motifs.traces import Trace, make_trace
 
 from sluice_core.errors import PeerError
 
-#: Seconds after which the server answers.
+#: Seconds until the server answers.
 LATENCY: Final = 0.05
 ITEMS: Final = 2000
 OPENS: Final = 2000
-#: Reads in a second, as far as the last one has been answered; far enough apart for the HEAD of a contraction.
+#: Reads in a second, at most; the interval leaves time for the HEAD of a contraction.
 PACE: Final = 10.0
-#: Seconds that a part lasts at least.
+#: Minimum seconds of a part.
 LASTS: Final = 35.0
-#: Seconds that a mount may take to know its files, or to fill spare space.
+#: Seconds until a mount must know its files, or must have filled spare space.
 PATIENCE: Final = 300.0
 _EVERY: Final = 0.5
 _SEED: Final = 1
@@ -54,7 +54,7 @@ _SPACE: Final = "user.sluice.space"
 
 
 def measure(scale: Scale) -> list[Figure]:
-    """Sizes after each change, and how fast reads are in each part; a quick run has few files and reads."""
+    """Sizes after each change, and the times of reads in each part; a quick run has few files and reads."""
     trace = _trace(scale.pick(ITEMS, 60), scale.pick(OPENS, 100))
     folder = scale.folder / "motif-mount-trace"
     source, mount = folder / "source", folder / "mount"
@@ -82,7 +82,7 @@ def _trace(items: int, opens: int) -> Trace:
 
 @contextlib.contextmanager
 def _server(trace: Trace) -> Iterator[str]:
-    """The pages behind the files; their URL without the number."""
+    """The pages of the files; their URL without the number."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -97,7 +97,7 @@ def _server(trace: Trace) -> Iterator[str]:
         do_HEAD = do_GET
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's name
-            """Nothing."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))
@@ -146,7 +146,7 @@ def _wait_until(mount: Path, field: str, value: int) -> None:
 
 @contextlib.contextmanager
 def _sampled(mount: Path) -> Iterator[tuple[Any, list[Sample]]]:
-    """A clock of the run, and samples of the space that are taken meanwhile."""
+    """The clock of the run, and samples of the space during it."""
     origin = time.monotonic()
     samples: list[Sample] = []
     over = threading.Event()
@@ -171,7 +171,7 @@ def _sampled(mount: Path) -> Iterator[tuple[Any, list[Sample]]]:
 
 
 def hit_rate(part: Part, samples: Sequence[Sample]) -> float:
-    """Percent of the opens of a part that were hits; what was sampled last before it began counts to it."""
+    """Percent of the opens of a part that were hits; the last sample before its begin is its start."""
     before = [one for one in samples if one.at <= part.began] or samples[:1]
     during = [one for one in samples if one.at <= part.ended] or samples[:1]
     hits, misses = during[-1].hits - before[-1].hits, during[-1].misses - before[-1].misses
@@ -179,7 +179,7 @@ def hit_rate(part: Part, samples: Sequence[Sample]) -> float:
 
 
 def figures(parts: Sequence[Part], samples: Sequence[Sample], trace: Trace) -> list[Figure]:
-    """What the picture shows, as numbers."""
+    """The content of the plot as numbers."""
     total = sum(trace.sizes)
     what = (
         f"{len(trace.sizes):,} files of {total / 1e6:.0f} MB in a mount, from a server that answers after "

@@ -1,4 +1,4 @@
-"""Plots of motifs: bytes missed by the size of a space, queries under one limit after the other, replays of traces."""
+"""Plots of motifs: missed bytes by the size of a space, queries under one limit after the other, replays of traces."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.harness.plots import STYLES, drawn, legend, line, mark
 def paint_misses(file: Path, misses: Mapping[str, Mapping[str, Sequence[float]]], percents: Sequence[float]) -> None:
     """Write a PNG with a panel for each locality.
 
-    :param misses: what a locality is called → policy → percent of the opened bytes that were missed, for each of
+    :param misses: name of a locality → policy → percent of the opened bytes that were missed, for each of
         ``percents``
     :param percents: of the trace's bytes
     """
@@ -62,12 +62,12 @@ def paint_replay(
     marks: Mapping[float, str],
     targets: Sequence[tuple[float, float, int]],
 ) -> None:
-    """Write a PNG: times of reads, bytes that are stored, and hits, over time.
+    """Write a PNG: times of reads, stored bytes, and hits, over time.
 
-    :param reads: when each began, and how long it took, in seconds
+    :param reads: begin and duration of each, in seconds
     :param held: seconds, bytes, and hits and misses until then
-    :param marks: when a target began to hold, and what it is called
-    :param targets: from when to when a target size held, and its bytes
+    :param marks: begin and name of each target
+    :param targets: begin and end of each target size, and its bytes
     """
     with drawn(file, title, panels=3, height=2.9) as panels:
         times, sizes, hits = panels
@@ -83,7 +83,7 @@ def paint_replay(
         _plain_numbers(times.yaxis)
         sizes.plot([one[0] for one in held], [one[1] / 1e6 for one in held], color=dark, label="stored")
         most = max(one[1] for one in held)
-        lower = [one for one in targets if one[2] <= most]  # a target above all there is bounds nothing
+        lower = [one for one in targets if one[2] <= most]  # a target above all bytes limits nothing
         for number, (begin, end, size) in enumerate(lower):
             label = "target size" if number == 0 else None
             sizes.plot([begin, end], [size / 1e6] * 2, color=STYLES[1].colour, linestyle="--", label=label)
@@ -102,7 +102,7 @@ def _plain_numbers(axis: Any) -> None:
 
 
 def _hit_rates(held: Sequence[tuple[float, int, int, int]]) -> tuple[list[float], list[float]]:
-    """Seconds, and percent of the opens since the moment before that were hits, where there were any."""
+    """Seconds, and percent of hits among the opens since the previous sample, where there were any."""
     at, rates = [], []
     for (_, _, hits, misses), (now, _, more_hits, more_misses) in pairwise(held):
         opens = more_hits + more_misses - hits - misses

@@ -35,10 +35,10 @@ from sluice_core.errors import PeerError
 
 SMALL: Final = {"10 KB": 10_000, "200 KB": 200_000}
 LARGE: Final = {"20 MB": 20_000_000, "100 MB": 100_000_000}
-#: Sources of an object that is there, and its size.
+#: Sources of an object with bytes, and its size.
 SOURCES: Final = (1, 8)
 DERIVED: Final = 200_000
-#: Seconds that the first byte may come after that of the source, and how much longer a whole object may take.
+#: Allowed delay of the first byte behind that of the source, and allowed additional time of a whole object.
 LATER: Final = 0.025
 LONGER: Final = 1.2
 _USER: Final = "test:tester"
@@ -119,7 +119,7 @@ def _whole(api: Client, swift: SwiftHttp, text: str, size: int, rounds: int) -> 
 
 
 def _derived(swift: SwiftHttp, count: int, rounds: int) -> Figure:
-    """GETs of an object that is there, made of so many sources, beside the same one without a motif."""
+    """GETs of an object with bytes, derived from so many sources, beside the same one without a motif."""
     part = random.Random(count).randbytes(DERIVED // count)
     names = [f"part-{count}-{number}" for number in range(count)]
     of = ",".join(f"{_ACCOUNT}/{_CONTAINER}/{name}" for name in names)
@@ -142,7 +142,7 @@ def _derived(swift: SwiftHttp, count: int, rounds: int) -> Figure:
 
 
 def _contract(api: Client, text: str) -> None:
-    """Have the object contracted; what is being expanded is waited for."""
+    """Contract the object; wait for a running expansion."""
 
     def contracted() -> bool:
         with contextlib.suppress(ClientError):  # refused until the daemon has scanned, and while it expands
@@ -166,7 +166,7 @@ def _first_byte(swift: SwiftHttp, name: str) -> float:
 
 
 def _pieces(swift: SwiftHttp, name: str) -> Iterator[bytes]:
-    """The body of an object as it comes."""
+    """The body of an object in pieces, as they arrive."""
     with contextlib.closing(http.client.HTTPConnection(swift.address, timeout=_PATIENCE)) as connection:
         connection.request("GET", f"{swift.account}/{_CONTAINER}/{name}", headers={"X-Auth-Token": swift.token})
         answer = connection.getresponse()
@@ -177,7 +177,7 @@ def _pieces(swift: SwiftHttp, name: str) -> Iterator[bytes]:
 
 
 def _by_hand(swift: SwiftHttp, text: str, size: int) -> int:
-    """Read the source, and store under another name what has come; how many bytes came."""
+    """Read the source, and store the received bytes under another name; return their number."""
     read = 0
 
     def counted() -> Iterator[bytes]:

@@ -4,7 +4,7 @@ An open is a hit when its item is expanded.  The first open of an item makes it,
 expands the item, and victims are contracted until all expanded items fit in a share of the trace's bytes; an item
 larger than that is contracted again at once.
 
-How much of a hit rate comes from the trace is said beside it: *clairvoyant* contracts what is opened last of all (MIN,
+The rate of an ideal policy is given beside it: *clairvoyant* contracts the item that is opened last of all (MIN,
 Belady 1966), which no policy can know.  It is the best one for items of one size, and a good one for others.
 """
 
@@ -29,16 +29,16 @@ LOCALITIES: Final = (STRONG, Locality("medium", repeats=0.9), Locality("none", r
 #: Percent of the bytes of a trace.
 PERCENTS: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 REPORTED: Final = (20.0, 50.0)
-#: Percent of hits that the paper has, with LRU.
+#: The paper's percentage of hits, with LRU.
 TARGET: Final = 99.5
-#: In the place of a policy.
+#: Takes the place of a policy.
 CLAIRVOYANT: Final = "clairvoyant"
 _SEED: Final = 1
 
 
 @dataclass(slots=True)
 class Replay:
-    """What a policy made of a trace."""
+    """The result of a policy on a trace."""
 
     opens: int = 0
     hits: int = 0
@@ -100,7 +100,7 @@ def replay(trace: Trace, policy: ReplacementPolicy, capacity: int) -> Replay:
 
 
 def replay_clairvoyant(trace: Trace, capacity: int) -> Replay:
-    """The same by who knows the future: the item goes whose next open is the furthest."""
+    """The same with knowledge of the future: the victim is the item whose next open is the furthest."""
     never = len(trace.opens)
     following = [never] * never
     latest: dict[int, int] = {}
@@ -111,7 +111,7 @@ def replay_clairvoyant(trace: Trace, capacity: int) -> Replay:
     found = Replay()
     made: set[int] = set()
     expanded: dict[int, int] = {}  # slots, and their next opens
-    furthest: list[tuple[int, int]] = []  # the same, negative, as a heap that keeps what is over
+    furthest: list[tuple[int, int]] = []  # the same, negative, as a heap that keeps past entries
     used = 0
     for place, slot in enumerate(trace.opens):
         size = trace.sizes[slot]

@@ -1,6 +1,6 @@
-"""A million items with motifs in the runtime, over a storage that makes them up: memory, attachments, a restart.
+"""A million items with motifs in the runtime, over a synthetic storage: memory, attachments, a restart.
 
-Names have 60 characters. The storage keeps nothing, so that what is measured is the runtime's alone.
+Names have 60 characters. The storage keeps nothing, so only the runtime's memory is measured.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _EMPTY: Final = "d41d8cd98f00b204e9800998ecf8427e"
 class MadeUpItems(MemoryShim):
     """Items of no length with a motif from one source; the first ``live`` ones are expanded.
 
-    :param record: of each view, but that of the source
+    :param record: of each view, except that of the source
     """
 
     items: int = 0

@@ -48,16 +48,16 @@ from sluice_filters.basic.xor import Xor
 LOCALITY: Final = Locality("strong", repeats=0.99, items=2000, median=16 << 10, sigma=1.0)
 #: Objects of the second, smaller run, and its reads.
 FEWER: Final = (800, 2_500)
-#: Percent of the bytes of all objects that are the target of a part; None: more than there is.
+#: Percent of the bytes of all objects that are the target of a part; None: above all bytes.
 PARTS: Final = (("unrestricted", None), ("20 %", 20), ("0", 0), ("filled", None), ("unrestricted again", None))
-#: Reads in a second, as far as the last one has been answered.
+#: Reads in a second, at most.
 PACE: Final = 20.0
-#: Seconds that spare space may take to be filled.
+#: Seconds until spare space must be filled.
 FILLS: Final = 600.0
-#: Seconds that a part lasts at least, and after which its size is compared with its target.
+#: Minimum seconds of a part, and the time after which its size is compared with its target.
 LASTS: Final = 35.0
 SETTLED: Final = 30.0
-#: How far the size may be from its target then, and how much longer the last part's reads may take than the first's.
+#: Allowed distance of the size from its target then, and allowed additional time of the last part's reads.
 OFF: Final = 0.02
 SLOWER: Final = 1.2
 _EVERY: Final = 0.5
@@ -72,7 +72,7 @@ _SEED: Final = 1
 
 @dataclass(slots=True)
 class Part:
-    """What reads under one target took: when each began, in seconds of the run, and how long it lasted."""
+    """The reads under one target: the begin of each, in seconds of the run, and its duration."""
 
     name: str
     target: int
@@ -81,7 +81,7 @@ class Part:
     ended: float = 0.0
 
     def median(self) -> float:
-        """Of the times of its reads, in seconds."""
+        """The median time of its reads, in seconds."""
         return statistics.median(seconds for _, seconds in self.times)
 
     def described(self) -> dict[str, Any]:
@@ -92,7 +92,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What the space was at one moment: seconds of the run, bytes, opens since the beginning."""
+    """The space at one moment: seconds of the run, bytes, opens since the beginning."""
 
     at: float
     used: int
@@ -103,7 +103,7 @@ class Sample:
 
 
 def measure(scale: Scale) -> list[Figure]:
-    """Sizes after each change, and how fast reads are at last; a quick run has one of few objects and reads."""
+    """Sizes after each change, and the times of reads at the end; a quick run has few objects and reads."""
     if scale.quick:
         return _measure(scale, 100, 600)
     return [*_measure(scale, LOCALITY.items, 5_000), *_measure(scale, *FEWER)]
@@ -137,7 +137,7 @@ def content(slot: int, size: int) -> bytes:
 
 
 def fill(swift: SwiftHttp, trace: Trace) -> None:
-    """Store sources, and what is made of them with its motif."""
+    """Store sources, and the objects derived from them with their motif."""
     for container in (_SOURCE, _GOAL):
         _put(swift, container)
     for slot, size in enumerate(trace.sizes):
@@ -149,7 +149,7 @@ def fill(swift: SwiftHttp, trace: Trace) -> None:
 
 
 def made_of(source: bytes) -> bytes:
-    """What the motif makes of a source."""
+    """The output of the motif for a source."""
     stream = Xor({"key": _KEY}).encoder(Hint())
     return stream.feed(source) + stream.finish()
 
@@ -199,7 +199,7 @@ def _read(swift: SwiftHttp, slot: int, size: int) -> float:
 
 
 def _wait_until_known(api: Client, items: int) -> None:
-    """Until the daemon knows the space, and all of its objects."""
+    """Wait until the daemon knows the space, and all of its objects."""
     end = time.monotonic() + _PATIENCE
     while True:
         with contextlib.suppress(ClientError):
@@ -212,7 +212,7 @@ def _wait_until_known(api: Client, items: int) -> None:
 
 
 def _wait_until_filled(api: Client) -> None:
-    """Until nothing more is made in the background."""
+    """Wait until no object is expanded in the background."""
     end = time.monotonic() + FILLS
     while time.monotonic() < end:
         with contextlib.suppress(ClientError):
@@ -224,7 +224,7 @@ def _wait_until_filled(api: Client) -> None:
 
 @contextlib.contextmanager
 def _sampled(api: Client) -> Iterator[tuple[Any, list[Sample]]]:
-    """A clock of the run, and samples of the space that are taken meanwhile."""
+    """The clock of the run, and samples of the space during it."""
     origin = time.monotonic()
     samples: list[Sample] = []
     over = threading.Event()
@@ -250,7 +250,7 @@ def _sampled(api: Client) -> Iterator[tuple[Any, list[Sample]]]:
 
 
 def settled(part: Part, samples: Sequence[Sample]) -> Sample:
-    """The space when a part had lasted so long that it should be at its target."""
+    """The space at the time at which a part should be at its target."""
     return next((one for one in samples if one.at >= part.began + SETTLED), samples[-1])
 
 

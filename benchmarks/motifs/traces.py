@@ -1,7 +1,7 @@
-"""Traces of opens with a popularity, a temporal locality and sizes that are set, each from a seed.
+"""Synthetic traces of opens with a given popularity, temporal locality and sizes, each from a seed.
 
-An open repeats one of the opens right before it (temporal locality) with a given probability; else it is of an item
-that is drawn by its popularity, which follows Zipf's law.  Sizes are log-normal.  Items that no open is of do not
+An open repeats one of the opens right before it (temporal locality) with a given probability; otherwise its item
+is drawn by popularity, which follows Zipf's law.  Sizes are log-normal.  Items without an open do not
 exist: the bytes of a trace are those of the items in it.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class Locality:
-    """What a trace is made with.
+    """The parameters of a trace.
 
     :param repeats: the probability that an open repeats an earlier one
     :param distance: opens between the two, on the average; geometric
@@ -36,16 +36,16 @@ class Locality:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Opens by slot, and the bytes of each slot; a slot that no open is of has none."""
+    """Opens by slot, and the bytes of each slot; a slot without an open has none."""
 
     opens: Sequence[int]
     sizes: Sequence[int]
 
 
 def make_trace(locality: Locality, opens: int, seed: int) -> Trace:
-    """The same for the same arguments.
+    """Return the same trace for the same arguments.
 
-    :param opens: how many
+    :param opens: their number
     """
     random = np.random.default_rng(seed)
     popularity = np.cumsum(np.arange(1, locality.items + 1) ** -locality.zipf)

@@ -1,4 +1,4 @@
-"""The policy lookup of one request alone: path, facts, four reads of LMDB, conditions."""
+"""The policy look-up of one request alone: path, facts, four reads of LMDB, conditions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from sluice_middleware.wsgi.policy_lookup import object_path, upload_facts
 KEYS: Final = 100_000
 LIMIT_US: Final = 6.0
 CALLS: Final = 2000
-#: Tenants and containers that the requests go to, so that not one record is asked again and again.
+#: Tenants and containers of the requests, so that they do not all read one record.
 TARGETS: Final = 200
 
 
@@ -53,7 +53,7 @@ def measure(scale: Scale, keys: int = KEYS) -> list[Figure]:
 
 
 def _request(number: int) -> dict[str, Any]:
-    """What the middleware reads of a WSGI environment."""
+    """The values of a WSGI environment that the middleware reads."""
     return {
         "REQUEST_METHOD": "PUT",
         "PATH_INFO": f"/v1/AUTH_hit{number % TARGETS}/logs/2026/day-{number}.log",
@@ -63,7 +63,7 @@ def _request(number: int) -> dict[str, Any]:
 
 
 def look_up(reader: SnapshotReader, env: dict[str, Any]) -> bool:
-    """What the proxy middleware asks for each PUT; True when a filter applies."""
+    """The look-up of the proxy middleware for each PUT; True if a filter applies."""
     target = object_path(env)
     if target is None:
         return False
@@ -72,9 +72,9 @@ def look_up(reader: SnapshotReader, env: dict[str, Any]) -> bool:
 
 
 def _run(reader: SnapshotReader, batches: int) -> tuple[list[float], int]:
-    """Microseconds per call of each batch, and how many calls were watched for sockets.
+    """Microseconds per call of each batch, and the number of calls that were watched for sockets.
 
-    :raises PeerError: when a lookup misses, or makes a network call
+    :raises PeerError: if a look-up misses, or makes a network call
     """
     requests = [_request(number) for number in range(CALLS)]
     if not all(look_up(reader, env) for env in requests):
@@ -90,7 +90,7 @@ def _run(reader: SnapshotReader, batches: int) -> tuple[list[float], int]:
             times.append((time.perf_counter() - begin) / CALLS * 1e6)
     finally:
         gc.enable()
-    with Watch() as watch:  # last, since a hook stays
+    with Watch() as watch:  # last, because a hook stays
         waits = _waits()
         for env in requests:
             look_up(reader, env)
@@ -103,14 +103,14 @@ def _run(reader: SnapshotReader, batches: int) -> tuple[list[float], int]:
 
 
 def _waits() -> int:
-    """How often this thread gave up the processor by itself so far: for a lock, a disk, a network."""
+    """How often this thread has given up the processor so far: for a lock, a disk, a network."""
     return resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
 
 
 class Watch:
-    """Collects what Python's audit hooks say of sockets, processes and files in this thread.
+    """Records the events of Python's audit hooks about sockets, processes and files in this thread.
 
-    Hooks cannot be removed; one that is over does nothing.
+    Hooks cannot be removed; an ended one does nothing.
     """
 
     _CALLS: Final = ("socket.", "subprocess.", "open", "os.")

@@ -1,4 +1,4 @@
-"""What it costs when a policy matches: 1 MB GET and PUT through the filter ``noop``."""
+"""The cost of a matching policy: 1 MB GET and PUT through the filter ``noop``."""
 
 from __future__ import annotations
 

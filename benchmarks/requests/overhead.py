@@ -1,4 +1,4 @@
-"""What Sluice costs where no policy applies: 10 KB GET and PUT with 100,000 assignments in the snapshot."""
+"""The cost of Sluice without a matching policy: 10 KB GET and PUT with 100,000 assignments in the snapshot."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Samples = dict[tuple[str, int], list[dict[str, Block]]]
 
 
 def prepare(trio: Trio) -> None:
-    """The strangers' assignments and the objects to read."""
+    """The assignments of other targets and the objects to read."""
     say(f"writing {ASSIGNMENTS} assignments through Redis and the agent into the snapshot")
     trio.assign(strangers(ASSIGNMENTS))
     client = trio.client(PLAIN)
@@ -98,7 +98,7 @@ def _cpu_figure(operation: str, cycles: list[dict[str, Block]]) -> Figure:
 
 
 def _pooled(cycles: list[dict[str, Block]]) -> float:
-    """The ratio of all CPU seconds, which outliers move."""
+    """The ratio of all CPU seconds, which outliers affect."""
     used = {name: sum(cycle[name].cpu["proxy"] + cycle[name].cpu["objects"] for cycle in cycles) for name in INSTANCES}
     return used[SLUICE] / ((used[PLAIN] + used["twin"]) / 2)
 

@@ -1,4 +1,4 @@
-"""What Sluice costs on whole nodes where no policy applies: each instance has object servers of its own.
+"""The cost of Sluice on whole nodes without a matching policy: each instance has object servers of its own.
 
 Three clusters, one with everything of Sluice inside Swift (``sluice-reads``, ``sluice``, ``sluice-storage``,
 ``egg:openstack-sluice#object``, the disk files), two plain ones.  Proxies have one worker, object servers one process.
@@ -39,7 +39,7 @@ from sluice_core.store.store import Store
 LIMIT: Final = 1.03
 FEW, MANY = 300, 100_000
 SIZES: Final[Mapping[str, int]] = {"10 KB": 10_000, "1 MB": 1_000_000}
-#: Requests of a block, full and quick: short blocks, since the machine drifts within a second.
+#: Requests of a block, full and quick: short blocks, because the machine drifts within a second.
 COUNTS: Final[Mapping[str, tuple[int, int]]] = {"10 KB": (60, 40), "1 MB": (16, 10)}
 GROUPS: Final = ("proxy", "objects")
 CONTAINER: Final = "small"
@@ -52,7 +52,7 @@ Samples = dict[tuple[str, str], list[dict[str, Block]]]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a cluster is made of; ``proxy`` is the component that is asked."""
+    """The set-up of a cluster; ``proxy`` is the component that gets the requests."""
 
     components: frozenset[str]
     setup: Setup
@@ -95,14 +95,14 @@ class WholeNodes:
     def client(self, name: str) -> SwiftHttp:
         """A client with a token, for threads, of the instance ``name``.
 
-        :raises PeerError: when it is away
+        :raises PeerError: if it is unreachable
         """
         cluster = self.clusters[name]
         url = cluster.plain_url if self._kinds[name].proxy == "plain" else cluster.proxy_url
         return SwiftHttp(url).login(_USER, USERS[_USER][0])
 
     def cpu(self, name: str) -> dict[str, float]:
-        """CPU seconds so far of the proxy, the object servers and the motif daemons (where there are) of ``name``."""
+        """CPU seconds so far of the proxy, the object servers and the motif daemons (if there are any) of ``name``."""
         kind = self._kinds[name]
         daemons = tuple(one for one in MOTIF_DAEMONS if one in kind.components)
         members = {"proxy": (kind.proxy,), "objects": tuple(OBJECT_DEVICES), "motifs": daemons}
@@ -118,9 +118,9 @@ class WholeNodes:
             client.close()
 
     def populate(self, count: int) -> None:
-        """Have so many assignments of strangers in the snapshot.
+        """Write so many assignments of other targets into the snapshot.
 
-        :raises PeerError: when the agent has not applied them after two minutes
+        :raises PeerError: if the agent has not applied them after two minutes
         """
         cluster = self.clusters[SLUICE]
         wanted = list(strangers(count))[self.assignments :]

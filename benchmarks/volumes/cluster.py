@@ -1,4 +1,4 @@
-"""A cluster with Cinder and a konnector, and volumes of it that are attached to this machine."""
+"""A cluster with Cinder and a konnector, and its volumes that are attached to this machine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from sluice_client import Client
 from sluice_core.errors import PeerError
 
 _SERVICES: Final = frozenset({"redis", "rabbit", "agent", "actors", "api", "cinder", "konnector"})
-#: Seconds for an operation of Cinder, and for what is to happen.
+#: Seconds for an operation of Cinder, and for an awaited event.
 _WAIT: Final = 30.0
 #: Bytes of a volume that loads use.
 USED: Final = 512 << 20
@@ -44,10 +44,10 @@ class ClusterVolume:
 
     @contextlib.contextmanager
     def loaded(self, load: str) -> Iterator[None]:
-        """The volume while fio loads it in requests of 64 KB; it has begun already.
+        """Load the volume with fio in requests of 64 KB during the context; fio has begun already.
 
         :param load: as of fio's ``rw``
-        :raises PeerError: when a request failed
+        :raises PeerError: if a request failed
         """
         before = self.moved()
         with loading(device_target(self.device, USED), load, "64k"):
@@ -57,13 +57,13 @@ class ClusterVolume:
 
 @dataclass(frozen=True, slots=True)
 class VolumeCluster:
-    """A running cluster, asked as its administrator."""
+    """A running cluster, called as its administrator."""
 
     layout: Layout
     api: Client
 
     def pool(self) -> str:
-        """The pool that volumes lie in, once an actor host has read it."""
+        """The pool of the volumes, once an actor host has read it."""
 
         names: list[str] = []
 
@@ -76,9 +76,9 @@ class VolumeCluster:
 
     @contextlib.contextmanager
     def volume(self, name: str) -> Iterator[ClusterVolume]:
-        """A volume of 1 GiB while it is attached.
+        """A volume of 1 GiB, attached during the context.
 
-        :raises PeerError: when it is not attached
+        :raises PeerError: if it is not attached
         """
         key = str(self.api.create_volume(1, wait=_WAIT, name=name)["volume"])
         made = self.api.attach_volume(key, self.layout.node, wait=_WAIT)
@@ -97,7 +97,7 @@ class VolumeCluster:
 def volume_cluster(scale: Scale, name: str) -> Iterator[VolumeCluster]:
     """A new cluster.
 
-    :raises PeerError: for others than root
+    :raises PeerError: for users other than root
     """
     if os.geteuid() != 0:
         raise PeerError("loop devices are root's")
@@ -111,10 +111,10 @@ def volume_cluster(scale: Scale, name: str) -> Iterator[VolumeCluster]:
 
 
 def wait_until(complaint: str, condition: Callable[[], bool], patience: float = _WAIT, period: float = 0.002) -> float:
-    """The Unix time at which ``condition`` was seen to hold.
+    """Return the Unix time at which ``condition`` was first true.
 
-    :param period: seconds between two looks
-    :raises PeerError: with ``complaint``, when it does not within ``patience`` seconds
+    :param period: seconds between two checks
+    :raises PeerError: with ``complaint``, if it is not within ``patience`` seconds
     """
     until = time.monotonic() + patience
     while not condition():

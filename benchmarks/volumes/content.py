@@ -1,4 +1,4 @@
-"""What filters store: the back end's bytes against what the stack should have made of them, and what comes back.
+"""The stored bytes of filters: the back end's bytes compared with the expected transformation, and the bytes read back.
 
 Each stack writes pseudo-random bytes to a block device.  After the detach the source must hold exactly their
 transformation; attached to another konnector it must read as what was written.
@@ -24,7 +24,7 @@ from sluice_volumes.messages import StackStep
 
 _BLOCK: Final = 1 << 20
 _STACKS: Final = (("nop",), ("xor",), ("bitrev",), ("xor", "bitrev"), ("nop", "bitrev", "nop", "xor"))
-#: Filter → what it stores of each byte.
+#: Filter → the stored value of each byte.
 _STORED: Final = {
     "nop": bytes(range(256)),
     "xor": bytes(byte ^ 0x55 for byte in range(256)),
@@ -35,7 +35,7 @@ _STORED: Final = {
 def measure(scale: Scale) -> list[Figure]:
     """Bytes that differ, of all stacks.
 
-    :raises PeerError: for others than root
+    :raises PeerError: for users other than root
     """
     size = scale.pick(SIZE, SIZE // 16)
     konnectors = (make_konnector(scale), make_konnector(scale))
@@ -57,7 +57,7 @@ def measure(scale: Scale) -> list[Figure]:
 def _differing(
     konnectors: tuple[Konnector, Konnector], source: Path, names: Sequence[str], size: int
 ) -> tuple[int, int]:
-    """Bytes of ``source`` that are wrong, and 1 when what is read back is another content."""
+    """Wrong bytes of ``source``, and 1 if the content read back differs."""
     with source.open("wb") as file:
         file.truncate(size)
     stack = tuple(map(StackStep, names))

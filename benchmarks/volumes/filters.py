@@ -1,4 +1,4 @@
-"""What filters of volumes cost, nbdkit alone: it serves a file in memory, so that no disk hides anything.
+"""The cost of filters of volumes in nbdkit alone: it serves a file in memory, so no disk hides the cost.
 
 Stacks that change content are those of volumes that a konnector attached, since LUKS needs its header.
 """
@@ -29,7 +29,7 @@ from sluice_volumes.messages import LUKS, StackStep
 
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108 -- a folder of our own is made in it
 _LEAST: Final = 0.97
-#: What stands before the filters of each stack.
+#: The filters before those of each stack.
 _ALWAYS: Final = ("nop", "throttle")
 _CONTENT: Final = (
     ("xor",),
@@ -39,7 +39,7 @@ _CONTENT: Final = (
     ("xor", LUKS),
     ("nop", "xor", "nop", "bitrev"),
 )
-#: Room for a LUKS header, which must be zero.
+#: Space for a LUKS header, which must be zero.
 _HEADER: Final = 4 << 20
 
 
@@ -63,7 +63,7 @@ class _Place:
 def measure(scale: Scale) -> list[Figure]:
     """Rows of filters that change nothing, and of those that do.
 
-    :raises PeerError: for others than root
+    :raises PeerError: for users other than root
     """
     folder = Path(tempfile.mkdtemp(prefix="sb-", dir=_MEMORY))
     try:

@@ -1,4 +1,4 @@
-"""Floors of volumes that share a pool: what each moves, in each second, against its floor and its part of the rest.
+"""Floors of volumes that share a pool: the rate of each, in each second, against its floor and its part of the rest.
 
 Three volumes with floors of 30, 20 and 10 MB/s, in a pool that is said to carry 90 MB/s, are loaded without a pause:
 each should have its floor and a third of what is left.
@@ -21,7 +21,7 @@ _POOL: Final = 90
 _FLOORS: Final = (30, 20, 10)
 _EXPECTED: Final = tuple(floor + (_POOL - sum(_FLOORS)) / len(_FLOORS) for floor in _FLOORS)
 _LIMIT: Final = 3.0
-#: It is measured after so many seconds in a row with at most this error, in percent; after _SETTLE seconds in any case.
+#: Measure after so many seconds in a row with at most this error, in percent; after _SETTLE seconds in any case.
 _NEAR_SECONDS: Final = 3
 _NEAR: Final = 10.0
 _SETTLE: Final = 30
@@ -31,7 +31,7 @@ _LOADS: Final = {"reads": "randread", "writes": "randwrite"}
 def measure(scale: Scale) -> list[Figure]:
     """A row of reads and one of writes.
 
-    :raises PeerError: for others than root, and when I/O failed
+    :raises PeerError: for users other than root, and if I/O failed
     """
     with volume_cluster(scale, "floors") as cluster, contextlib.ExitStack() as stack:
         volumes = [stack.enter_context(cluster.volume(f"v{floor}")) for floor in _FLOORS]
@@ -46,7 +46,7 @@ def measure(scale: Scale) -> list[Figure]:
 
 
 def _free(scale: Scale, volumes: Sequence[ClusterVolume], load: str) -> float:
-    """MB that the volumes move in a second when nothing limits them."""
+    """MB that the volumes move in a second without limits."""
     say("volume floors: without limits")
     with contextlib.ExitStack() as stack:
         for volume in volumes:
@@ -89,5 +89,5 @@ def _rates(volumes: Sequence[ClusterVolume], seconds: int) -> list[list[float]]:
 
 
 def _error(rates: Sequence[float]) -> float:
-    """The mean distance of rates from what is expected, in percent of that."""
+    """The mean distance of rates from the expected ones, in percent of these."""
     return statistics.mean(100 * abs(rate / wanted - 1) for rate, wanted in zip(rates, _EXPECTED, strict=True))

@@ -1,4 +1,4 @@
-"""Volumes of a konnector in this process, over files of this machine.  As root: loop devices and mounts."""
+"""Volumes of a konnector in this process, over local files.  As root: loop devices and mounts."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _BLOCK: Final = 1 << 20
 
 
 def make_konnector(scale: Scale) -> Konnector:
-    """A konnector without volumes, with folders of its own, as one on another machine has.
+    """A konnector without volumes, with separate folders, like one on another machine.
 
-    :raises PeerError: for others than root
+    :raises PeerError: for users other than root
     """
     if os.geteuid() != 0:
         raise PeerError("loop devices and mounts are root's")
@@ -38,7 +38,7 @@ def make_konnector(scale: Scale) -> Konnector:
 
 
 def fill(file: Path, size: int, zeros: int = 0) -> None:
-    """Write a file of random bytes behind some zeros, so that no write has room to find.
+    """Write a file of random bytes after some zeros, so that writes never allocate space.
 
     :param size: bytes, whole MiB
     :param zeros: bytes at its beginning, whole MiB
@@ -50,7 +50,7 @@ def fill(file: Path, size: int, zeros: int = 0) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CinderExport:
-    """What our NBD driver has Cinder's users connect to: an nbdkit on a unix socket."""
+    """The target of the NBD driver for Cinder's users: an nbdkit on a unix socket."""
 
     exports: Exports
     folder: Path
@@ -58,13 +58,13 @@ class CinderExport:
 
     @property
     def connection(self) -> Mapping[str, Any]:
-        """As Cinder gives it for an attachment."""
+        """The connection as Cinder returns it for an attachment."""
         found = self.exports.find(self.volume)
         assert found is not None
         return {"driver_volume_type": "nbd", "data": {"uri": self.exports.uri(found)}}
 
     def kill(self) -> None:
-        """End its nbdkit by SIGKILL, and start it again as the driver does."""
+        """Kill its nbdkit, and start it again like the driver."""
         (pid_file,) = self.folder.glob("*.pid")
         server = os.pidfd_open(int(pid_file.read_text(encoding="ascii")))
         try:
@@ -77,7 +77,7 @@ class CinderExport:
 
 @contextlib.contextmanager
 def cinder_export(scale: Scale, source: Path) -> Iterator[CinderExport]:
-    """An export of ``source`` by the code of our driver, without Cinder."""
+    """An export of ``source`` by the driver's code, without Cinder."""
     folder, volume = Path(tempfile.mkdtemp(prefix="e", dir=scale.folder)), str(uuid.uuid4())
     exports = Exports(folder, "127.0.0.1", range(0), lambda command: _check(*command))
     exports.prepare()
@@ -96,9 +96,9 @@ def attached(
     connection: Mapping[str, Any] | None = None,
     **fields: Any,
 ) -> Iterator[AttachedVolume]:
-    """A volume over ``source`` while it is attached.
+    """A volume over ``source``, attached during the context.
 
-    :param connection: Cinder's, if not one of the file itself
+    :param connection: Cinder's, if not that of the file itself
     :param fields: further ones of :class:`VolumeAttachment`
     """
     connection = connection or {"driver_volume_type": "local", "data": {"device_path": str(source)}}
@@ -112,7 +112,7 @@ def attached(
 
 @contextlib.contextmanager
 def loop_device(source: Path) -> Iterator[str]:
-    """A loop device over ``source``, through the page cache as nbdkit's plugin for files, and without a scheduler."""
+    """A loop device over ``source``, through the page cache like nbdkit's plugin for files, and without a scheduler."""
     made = run("losetup", "--direct-io=off", "--show", "--find", str(source))
     try:
         (Path("/sys/block") / Path(made).name / "queue" / "scheduler").write_text("none", encoding="ascii")
@@ -122,9 +122,9 @@ def loop_device(source: Path) -> Iterator[str]:
 
 
 def run(*command: str) -> str:
-    """What a program prints.
+    """Return the output of a program.
 
-    :raises PeerError: with what it said, when it fails
+    :raises PeerError: with its output, if it fails
     """
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     if ended.returncode != 0:

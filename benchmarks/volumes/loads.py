@@ -1,7 +1,7 @@
 """The loads of the benchmarks of volumes, and pairs of runs of them.
 
-Pairs are interleaved: a run of the one, a run of the other, the order in turn; of the ratios within a pair the median
-counts.
+Pairs are interleaved: a run of the first, a run of the second, in alternating order; the median of the ratios within
+a pair counts.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from benchmarks.harness.scale import Scale, say
 
 #: Bytes of the volumes.
 SIZE: Final = 1 << 30
-#: Of each run of a pair.
+#: Seconds of each run of a pair.
 _SECONDS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What fio does: ``kind`` is its ``rw``."""
+    """A load of fio: ``kind`` is its ``rw``."""
 
     title: str
     kind: str

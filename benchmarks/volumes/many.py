@@ -1,4 +1,4 @@
-"""Many volumes on one konnector: how long each attach takes, and what they cost while nobody uses them."""
+"""Many volumes on one konnector: the time of each attach, and the cost of idle volumes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LONGEST_ATTACH: Final = 2.0
 def measure(scale: Scale) -> list[Figure]:
     """Rows of so many volumes at once, idle.
 
-    :raises PeerError: for others than root
+    :raises PeerError: for users other than root
     """
     konnector = make_konnector(scale)
     count = scale.pick(_MANY, 4)
@@ -63,6 +63,6 @@ def _processes(volume: AttachedVolume) -> Iterator[int]:
 
 
 def _memory(pid: int) -> int:
-    """Bytes of a process, of what it shares its part."""
+    """Bytes of a process, with its part of shared ones."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))

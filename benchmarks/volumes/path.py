@@ -24,7 +24,7 @@ Shown = Callable[[Scale, Konnector, Path], contextlib.AbstractContextManager[Run
 def measure(scale: Scale) -> list[Figure]:
     """Rows of each source and export; the block devices have targets.
 
-    :raises PeerError: for others than root
+    :raises PeerError: for users other than root
     """
     konnector = make_konnector(scale)
     source = scale.folder / "volume"

@@ -1,6 +1,6 @@
 """Sentences about volumes: from the answer to a REST call, and from a condition on a metric, to the limit in force.
 
-A limit is in force when the page has it that the volume's throttle reads with each request.
+A limit is in force when it is in the page that the volume's throttle reads with each request.
 
 *Changed limits.*  fio reads and writes a volume while limits come and go.  The time runs from the 201 of ``POST
 /policies``.  What the volume moves in the two seconds after that is compared with the limit.
@@ -31,23 +31,23 @@ from sluice_core.errors import PeerError
 _CHANGED_LIMIT: Final = 1.0
 _REACTION_LIMIT: Final = 1.5
 _RATES: Final = (5_000_000, 9_000_000)
-#: Seconds over which what a volume moves is compared with its limit.
+#: Seconds over which the rate of a volume is compared with its limit.
 _MEASURED: Final = 2.0
 _VOLUMES: Final = 5
-#: Writes in a second that the condition allows, and those that the throttle does: each waits some ms then.
+#: Writes in a second that the condition allows, and those that the throttle allows: each waits some ms then.
 _THRESHOLD: Final = 20
 _LEFT: Final = 200
 _BLOCK: Final = 4096
 #: No burst begins so near to the end of a second that it could count for the next one.
 _MARGIN: Final = 0.08
-#: Seconds between two writes once they are enough.
+#: Seconds between two writes above the threshold.
 _PAUSE: Final = 0.005
 
 
 def measure(scale: Scale) -> list[Figure]:
     """A row of limits that are changed, and one of conditions.
 
-    :raises PeerError: for others than root, when I/O failed, and when a limit does not come into force
+    :raises PeerError: for users other than root, if I/O failed, and if a limit does not come into force
     """
     with volume_cluster(scale, "policies") as cluster, contextlib.ExitStack() as stack:
         volumes = [stack.enter_context(cluster.volume(f"v{number}")) for number in range(_VOLUMES)]
@@ -103,12 +103,12 @@ def _reaction(scale: Scale, cluster: VolumeCluster, volumes: Sequence[ClusterVol
 
 
 def _trial(volume: ClusterVolume) -> float | None:
-    """Seconds from the write that crosses the threshold; None when it is not certain which one does."""
+    """Seconds from the write that crosses the threshold; None if it is not certain which one does."""
     _wait_for(volume, "write_ops", 0)
     time.sleep(random.uniform(0.0, 1.0))
     if time.time() % 1.0 > 1.0 - _MARGIN:
         time.sleep(2 * _MARGIN)
-    buffer = mmap.mmap(-1, _BLOCK)  # aligned, as O_DIRECT wants it
+    buffer = mmap.mmap(-1, _BLOCK)  # aligned, as O_DIRECT requires
     descriptor = os.open(volume.device, os.O_RDWR | os.O_DIRECT)
     try:
         begin = crossed = time.time()
@@ -128,6 +128,6 @@ def _trial(volume: ClusterVolume) -> float | None:
 
 
 def _wait_for(volume: ClusterVolume, limit: str, value: int) -> float:
-    """When the page of a volume had this limit."""
+    """The time at which the page of a volume had this limit."""
     complaint = f"the limit {limit} of volume `{volume.id}` is not {value}"
     return wait_until(complaint, lambda: getattr(volume.page.limits(), limit) == value)

@@ -1,4 +1,4 @@
-"""What serves a volume is replaced or killed, again and again, under a mounted ext4 whose content fio verifies."""
+"""The processes of a volume are replaced or killed, repeatedly, under a mounted ext4 whose content fio verifies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from benchmarks.volumes.loads import SIZE
 from sluice_block.konnector.volume import AttachedVolume
 from sluice_volumes.messages import StackStep
 
-#: Is told how often it was called before.
+#: Gets the number of its earlier calls.
 Disturb = Callable[[AttachedVolume, int], None]
 
 _LONGEST_PAUSE: Final = 0.15
@@ -30,9 +30,9 @@ _PERIOD: Final = 0.4
 
 
 def measure(scale: Scale) -> list[Figure]:
-    """The longest request of each disturbance, and of volumes that nothing disturbs.
+    """The longest request of each disturbance, and of undisturbed volumes.
 
-    :raises PeerError: for others than root, when a request failed, and when content or file system are not right
+    :raises PeerError: for users other than root, if a request failed, and if content or file system are damaged
     """
     konnector = make_konnector(scale)
     source, mount = scale.folder / "volume", scale.folder / "mount"
@@ -77,7 +77,7 @@ def measure(scale: Scale) -> list[Figure]:
 
 
 def _verified(scale: Scale, volume: AttachedVolume, mount: Path, disturb: Disturb) -> tuple[FioRates, list[float]]:
-    """What fio found on a file system on the volume, and the seconds of each disturbance."""
+    """fio's results on a file system on the volume, and the seconds of each disturbance."""
     took: list[float] = []
     device = volume.device()
     run("mkfs.ext4", "-q", device)

@@ -1,6 +1,6 @@
-"""How exactly limits are kept on four attached volumes at once.
+"""The accuracy of limits on four attached volumes at once.
 
-fio loads each block device without a pause; what it counted from its first request to the answer of its last one is
+fio loads each block device without a pause; its count from its first request to the answer of its last one is
 compared with the limit.  There is no ramp, so a burst at the start would show.
 """
 
@@ -31,7 +31,7 @@ _SIZE: Final = 256 << 20
 def measure(scale: Scale) -> list[Figure]:
     """Rows for bytes, in small and in large requests, and one for operations: of reads, writes and both.
 
-    :raises PeerError: for others than root
+    :raises PeerError: for users other than root
     """
     konnector = make_konnector(scale)
     for number in range(len(BYTES)):
@@ -63,7 +63,7 @@ def _row(name: str, rates: Sequence[int], found: Sequence[float], beside: str = 
 def _rates(
     scale: Scale, konnector: Konnector, limits: Sequence[VolumeLimits], load: str, block: str, seconds: int
 ) -> list[FioRates]:
-    """What volumes do with ``limits``, all loaded at once for ``seconds``."""
+    """Rates of volumes with ``limits``, all loaded at once for ``seconds``."""
     with contextlib.ExitStack() as stack:
         devices = [
             stack.enter_context(attached(konnector, scale.folder / f"volume{number}", limits=limit)).device()

@@ -1,1 +1,1 @@
-"""What is checked of pages that are written by hand: links, anchors, shell blocks, length."""
+"""Checks of handwritten pages: links, anchors, shell blocks, length."""

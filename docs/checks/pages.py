@@ -1,4 +1,4 @@
-"""Pages as Markdown sees them: headings, links, blocks of code."""
+"""Pages as parsed Markdown: headings, links, blocks of code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 DOCS: Final = ROOT / "docs"
 #: Languages of blocks that a reader types into a shell.
 SHELL: Final = ("sh", "console", "bash", "shell")
-#: Folders of what was built.
+#: Folders of build output.
 BUILT: Final = ("build", "dist")
 #: Levels of headings that links may name, as ``myst_heading_anchors`` of ``docs/conf.py``.
 _ANCHORS: Final = ("h1", "h2", "h3", "h4")
@@ -31,7 +31,7 @@ class Block:
     """A block of code: its language, where it is, and the comment directly above it (empty: none).
 
     :param language: empty for an indented block
-    :param options: what stands behind the language
+    :param options: the text after the language
     """
 
     language: str
@@ -58,7 +58,7 @@ class Page:
 
     @property
     def is_generated(self) -> bool:
-        """Whether the code writes the whole of it."""
+        """Whether the whole page is generated."""
         return is_generated(self.text)
 
     @property
@@ -81,7 +81,7 @@ class Page:
 
     @cached_property
     def anchors(self) -> frozenset[str]:
-        """What may stand behind ``#`` in links to it."""
+        """Valid anchors of links to it."""
         found: list[str] = []
         for tag, inline in zip(self.tokens, self.tokens[1:], strict=False):
             if tag.type == "heading_open" and tag.tag in _ANCHORS:
@@ -93,7 +93,7 @@ class Page:
 
     @cached_property
     def links(self) -> list[tuple[Path, str]]:
-        """File and anchor (empty: none) that each link leads to; links out of the repository are left out."""
+        """File and anchor (empty: none) of each link; links out of the repository are omitted."""
         found = []
         for target in self._targets():
             if not re.match(r"[a-z]+:", target):
@@ -123,12 +123,12 @@ class Page:
 
     @property
     def shell_blocks(self) -> list[Block]:
-        """Those that a reader types into a shell."""
+        """The blocks that a reader types into a shell."""
         return [one for one in self.blocks if one.language in SHELL]
 
     @property
     def toctree(self) -> list[Path]:
-        """The pages that its toctrees name."""
+        """The pages in its toctrees."""
         found: list[Path] = []
         for block in self.blocks:
             if block.language == "{toctree}":
@@ -141,7 +141,7 @@ class Page:
 @cache
 def all_pages() -> tuple[Page, ...]:
     """Every page of the repository, by its path."""
-    # a copy of the clone may come without its history, so git is not asked
+    # a copy of the clone may have no history, so git is not used
     folders = (one for one in ROOT.iterdir() if one.is_dir() and not one.name.startswith(".") and one.name not in BUILT)
     found = [*ROOT.glob("*.md"), *(path for folder in folders for path in folder.rglob("*.md"))]
     return tuple(Page(path) for path in sorted(found))

@@ -1,4 +1,4 @@
-"""How each shell block of the documentation is tested: ``python -m docs.checks.shell_blocks`` counts them.
+"""The test of each shell block of the documentation: ``python -m docs.checks.shell_blocks`` counts them.
 
 Directly above a block stands ``<!-- tested by: tests/functional/test_x.py -->``, a test that takes the commands from
 the page or does the same and names the page, or ``<!-- no-run: reason -->``.  A block of the installation guide names
@@ -15,9 +15,9 @@ from docs.checks.pages import ROOT, Block, Page, documentation
 
 TESTED: Final = "tested by"
 NOT_RUN: Final = "no-run"
-#: Follows the pages of the installation guide.
+#: The probe of the installation guide.
 GUIDE_PROBE: Final = "tests/probe/test_install_guide.py"
-#: First words of lines that are typed into a shell.
+#: First words of lines of shell input.
 _COMMANDS: Final = (
     "sluice",
     "openstack",
@@ -39,7 +39,7 @@ _command = re.compile(rf"(?:\$ )?(?:\S*/)?(?:{'|'.join(_COMMANDS)})(?:-[a-z-]+)?
 
 
 def kind_of(block: Block) -> str:
-    """:data:`TESTED`, :data:`NOT_RUN`, or empty where nothing says it."""
+    """:data:`TESTED`, :data:`NOT_RUN`, or empty without a valid comment."""
     if block.options.startswith("host="):
         return TESTED
     kind, colon, rest = block.comment.partition(": ")
@@ -47,7 +47,7 @@ def kind_of(block: Block) -> str:
 
 
 def faults_of(page: Page) -> list[str]:
-    """What is wrong with the blocks of ``page``, each with its line."""
+    """Return the faults of the blocks of ``page``, each with its line."""
     found = []
     for block in page.blocks:
         if block.language == "" and _command.match(block.text):
@@ -82,7 +82,7 @@ def _names_page(text: str, page: Page) -> bool:
 
 
 def count() -> Counter[str]:
-    """Kind → shell blocks of the documentation written by hand."""
+    """Kind → shell blocks of handwritten documentation."""
     pages = (page for page in documentation() if not page.is_generated)
     return Counter(kind_of(block) or "unmarked" for page in pages for block in page.shell_blocks)
 

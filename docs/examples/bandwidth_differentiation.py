@@ -1,4 +1,4 @@
-"""Algorithm 1 of Crystal (FAST'17) as a global controller: promises first, then an equal part of what is spare."""
+"""Algorithm 1 of Crystal (FAST'17) as a global controller: floors first, then an equal part of the spare bandwidth."""
 
 from collections.abc import Iterable, Mapping
 
@@ -9,7 +9,7 @@ Rates = dict[Flow, dict[str, float]]  # flow → node → bytes per second
 
 
 class BandwidthDifferentiation(Controller):
-    """Computes what each flow may download from each node, in the place of Sluice's own allocation."""
+    """Computes the rate of each flow's downloads from each node, in place of Sluice's own allocation."""
 
     info = ControllerInfo("bandwidth_differentiation", allocates=("GET",), help="Crystal's algorithm 1")
 
@@ -41,14 +41,14 @@ class BandwidthDifferentiation(Controller):
 def place_floors(floors: Mapping[Flow, float], moved: Rates, room: dict[str, float]) -> Rates:
     """Place floors where their flows are, those with the fewest nodes first: the others can move away from full nodes.
 
-    Floors that do not fit are reduced in proportion.  ``room`` is what is left of each node afterwards.
+    Floors that do not fit are reduced in proportion.  ``room`` is the rest of each node afterwards.
     """
     rates: Rates = {flow: dict.fromkeys(nodes, 0.0) for flow, nodes in moved.items()}
     wanted = sum(floors.get(flow, 0.0) for flow in moved)
     fits = min(1.0, sum(room.values()) / wanted) if wanted else 1.0
     for flow in sorted(moved, key=lambda flow: len(moved[flow])):
         missing = floors.get(flow, 0.0) * fits
-        for _ in moved[flow]:  # each time one more node is full, or nothing is missing
+        for _ in moved[flow]:  # each round fills one more node, or no floor is missing
             for node, asked in split(missing, moved[flow], room).items():
                 given = min(asked, room[node])
                 rates[flow][node] += given
@@ -58,7 +58,7 @@ def place_floors(floors: Mapping[Flow, float], moved: Rates, room: dict[str, flo
 
 
 def split(rate: float, moved: Mapping[str, float], room: Mapping[str, float]) -> dict[str, float]:
-    """``rate`` over the nodes that have room: half by what moved there, half equally, so that no part dries up."""
+    """Divide ``rate`` over the nodes that have room: half by the moved bytes, half equally, so no part dries up."""
     nodes = {node: bytes_moved for node, bytes_moved in moved.items() if room[node] > 1.0}
     total = sum(nodes.values())
     return {
@@ -68,7 +68,7 @@ def split(rate: float, moved: Mapping[str, float], room: Mapping[str, float]) ->
 
 
 def add_spare(rates: Rates, room: Mapping[str, float]) -> None:
-    """Share what is left of each node equally among the flows on it."""
+    """Share the rest of each node equally among the flows on it."""
     for node, left in room.items():
         here = [nodes for nodes in rates.values() if node in nodes]
         for nodes in here:

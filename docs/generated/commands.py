@@ -13,7 +13,7 @@ from sluice_client.command_base.arguments import Argument
 from sluice_client.command_base.command import REMOVED_IN, ListCommand, ShowCommand, SluiceCommand
 from sluice_client.commands import COMMANDS, EARLIER, commands_by_topic
 
-#: The page of what is not typed any more.
+#: The page of earlier words.
 EARLIER_WORDS: Final = "reference-earlier-words.md"
 
 
@@ -36,7 +36,7 @@ def pages() -> dict[str, str]:
 
 
 def earlier_words() -> str:
-    """The words that commands had, and those that they have."""
+    """The earlier words of commands, and the present ones."""
     about = f"These work until {REMOVED_IN}, with a warning on standard error, also behind `openstack sluice`."
     rows = [f"| `{words}` | `{command.words}` |" for words, command in EARLIER.items()]
     return "\n\n".join([about, "\n".join(["| earlier | now |", "|---|---|", *rows])])

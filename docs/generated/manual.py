@@ -1,4 +1,4 @@
-"""Manual pages in the macros of man(7), made from the table of commands as are the pages of commands."""
+"""Manual pages in the macros of man(7), generated from the table of commands like the pages of commands."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _STATUS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One manual page: ``name`` is the file's, ``program`` what stands before the words of a command."""
+    """One manual page: ``name`` is the file's, ``program`` the program before the words of a command."""
 
     name: str
     program: str
@@ -104,7 +104,7 @@ def pages() -> dict[str, str]:
 
 
 def _shown(parser: ArgumentParser) -> list[Action]:
-    # argparse has no other list of them
+    # argparse has no public list of them
     return [one for one in parser._actions if one.option_strings]
 
 
@@ -140,7 +140,7 @@ def _option(action: Action) -> str:
 
 
 def _argument(argument: Argument) -> str:
-    """As it is typed: words in bold, what they stand for in italics."""
+    """The typed form: words in bold, placeholders in italics."""
     flag, _, value = argument_form(argument).partition(" ")
     if not argument.flags.startswith("-"):
         return italic(argument_form(argument))
@@ -152,17 +152,17 @@ def _usage(argument: Argument) -> str:
 
 
 def bold(text: str) -> str:
-    """``text`` as it is typed."""
+    """``text`` as literal input."""
     return f"\\fB{escaped(text)}\\fR"
 
 
 def italic(text: str) -> str:
-    """``text`` that stands for another."""
+    """``text`` as a placeholder."""
     return f"\\fI{escaped(text)}\\fR"
 
 
 def escaped(text: str) -> str:
-    """``text`` on a line of its own, without anything that roff would obey."""
+    """``text`` on a separate line, without characters that roff interprets."""
     signs = {"\\": "\\e", "-": "\\-", "`": "\\(ga", "'": "\\(aq", "^": "\\(ha", "~": "\\(ti"}
     found = "".join(signs.get(sign, sign if sign.isascii() else f"\\[u{ord(sign):04X}]") for sign in text)
     return f"\\&{found}" if found.startswith(".") else found

@@ -1,6 +1,6 @@
 """The Markdown of generated pages, and the marks of generated parts.
 
-A page written by hand has a generated part between ``<!-- generated: NAME -->`` and ``<!-- generated: end -->``.
+A handwritten page has a generated part between ``<!-- generated: NAME -->`` and ``<!-- generated: end -->``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def page(title: str, *paragraphs: str) -> str:
 
 
 def is_generated(text: str) -> bool:
-    """Whether ``text`` is that of a page that is generated as a whole."""
+    """Whether ``text`` is a page that is generated as a whole."""
     return NOTICE in text[:500]
 
 
@@ -33,15 +33,15 @@ def table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def escaped(text: str) -> str:
-    """A text of the code as Markdown: what stands in backticks is code, and nothing else has a meaning."""
+    """A text of the code as Markdown: backticks mark code, and no other character has a meaning."""
     halves = _code.split(text)
     return "".join(one if place % 2 else re.sub(r"([<*\[\]])", r"\\\1", one) for place, one in enumerate(halves))
 
 
 def with_parts(text: str, parts: Mapping[str, str]) -> str:
-    """``text`` of a page with each of its generated parts renewed; ``text`` itself when it has none.
+    """``text`` of a page with each of its generated parts renewed; ``text`` itself if it has none.
 
-    :raises ValueError: for a mark that is not known or has no end
+    :raises ValueError: for an unknown mark, or one without an end
     """
     found = _part.search(text)
     if not found:

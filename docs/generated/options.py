@@ -46,10 +46,10 @@ _TYPES: Final = {bool: "true or false", int: "whole number", float: "number", st
 
 @dataclass(frozen=True, slots=True)
 class Daemon:
-    """A daemon: ``what`` it is, its ``command`` and its section.
+    """A daemon: its description ``what``, its ``command`` and its section.
 
-    :param options: those of its section
-    :param sample: the whole sample file but its head
+    :param options: of its section
+    :param sample: the whole sample file without its head
     """
 
     what: str

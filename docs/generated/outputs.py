@@ -13,7 +13,7 @@ DOCS: Final = ROOT / "docs"
 
 
 def files() -> dict[str, str]:
-    """Path below ``docs`` → content, of each file that holds nothing else."""
+    """Path below ``docs`` → content, of each completely generated file."""
     made = {
         "cli": commands.pages(),
         "configuration": {**options.pages(), **rest.rule_pages()},
@@ -25,14 +25,14 @@ def files() -> dict[str, str]:
 
 
 def parts() -> dict[str, str]:
-    """Name of a mark → the Markdown between it and its end, in pages written by hand."""
+    """Name of a mark → the Markdown between it and its end, in handwritten pages."""
     return {**words.parts(), **results.parts()}
 
 
 def outputs() -> dict[Path, str]:
-    """Every file that is generated, as a whole or in parts, with all of its content.
+    """Every generated file, or file with generated parts, with its whole content.
 
-    :raises ValueError: when a page has a mark without its end, or one that is not known
+    :raises ValueError: if a page has a mark without an end, or an unknown one
     """
     found = {DOCS / name: content for name, content in files().items()}
     known = parts()
@@ -46,7 +46,7 @@ def outputs() -> dict[Path, str]:
 
 
 def write() -> None:
-    """Write all of it, and remove generated pages that are not made any more."""
+    """Write all files, and remove generated pages that are no longer generated."""
     made = outputs()
     for page in sorted(DOCS.rglob("*.md")):
         if page not in made and is_generated(page.read_text(encoding="utf-8")):

@@ -1,4 +1,4 @@
-"""The calls of the REST API, and the rules that decide who may make them."""
+"""The calls of the REST API, and their rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of what benchmarks measured, from ``benchmarks/results.json``, and the machines that they ran on."""
+"""Tables of the benchmarks' results, from ``benchmarks/results.json``, and their machines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.harness.results import Results
 from docs.generated.markdown import escaped, table
 
 _RESULTS: Final = Path(__file__).resolve().parents[2] / "benchmarks" / "results.json"
-#: Mark of a table → how the names of its rows begin; of several the longest counts.
+#: Mark of a table → prefix of the names of its rows; the longest match counts.
 _TABLES: Final[Mapping[str, Sequence[str]]] = {
     "results-overhead": ("lookup", "overhead", "noop"),
     "results-latency": ("latency", "rate", "plain"),
@@ -42,12 +42,12 @@ _TABLES: Final[Mapping[str, Sequence[str]]] = {
     "results-motif-costs": ("motif costs", "file system"),
 }
 _TITLES: Final = ("row", "what", "measured", "target", "reached", "details")
-#: Facts about a machine that differ from run to run.
+#: Facts about a machine that differ between runs.
 _OF_A_RUN: Final = ("at", "seconds", "load_before", "file_system", "processor")
 
 
 def parts() -> dict[str, str]:
-    """All tables, and the facts that all runs have in common.
+    """All tables, and the facts that all runs share.
 
     :raises ValueError: for a row that belongs to no table
     """
@@ -60,9 +60,9 @@ def parts() -> dict[str, str]:
 
 
 def table_of(name: str) -> str:
-    """The mark of the table that a row stands in.
+    """The mark of the table of a row.
 
-    :raises ValueError: when there is none
+    :raises ValueError: if there is none
     """
     fitting = [(len(begin), mark) for mark, those in _TABLES.items() for begin in those if name.startswith(begin)]
     if not fitting:
@@ -83,7 +83,7 @@ def _table(figures: Sequence[Figure], runs: Mapping[str, Mapping[str, Any]]) -> 
 
 
 def _machine(runs: Iterable[Mapping[str, Any]]) -> str:
-    """A table of the facts about all machines; those of one value only, and those of several as a list."""
+    """A table of the facts about all machines; facts with one value only, and facts with several as a list."""
     seen: dict[str, list[str]] = {}
     for facts in runs:
         for name, fact in facts.items():

@@ -1,4 +1,4 @@
-"""The texts of a command that Markdown and manual pages share."""
+"""Texts about a command that Markdown and manual pages share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sluice_client.command_base.command import ListCommand, ShowCommand
 
 
 def output_columns(command: type[ListCommand | ShowCommand]) -> str:
-    """The columns of its output, in a sentence."""
+    """The columns of its output, as a sentence."""
     short = ", ".join(column.title for column in command.columns if not column.long)
     long = ", ".join(column.title for column in command.columns if column.long)
     name = "Columns" if issubclass(command, ListCommand) else "Fields"

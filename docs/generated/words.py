@@ -1,4 +1,4 @@
-"""What sentences may name: keywords with their parameters, attributes, units, metrics; and the kinds of events."""
+"""The words of sentences: keywords with their parameters, attributes, units, metrics; and the kinds of events."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _keywords(heading: str, actions: Iterable[ActionInfo]) -> Iterator[str]:
 
 
 def _properties(action: ActionInfo) -> Iterator[str]:
-    """What it is about, where it runs, and what it does to objects."""
+    """Its purpose, its places, and its effects on objects."""
     yield f"About {' and '.join(action.about)}."
     places = [f"`{one.upper()}`" for one in action.places]
     if action.kind == "filter":

@@ -1,8 +1,8 @@
-"""The cluster of which the pictures of the dashboard are taken, and ten minutes of load on it.
+"""The cluster in the pictures of the dashboard, and ten minutes of load on it.
 
 Two proxies and three storage nodes, each with an agent and a name of its own, and three projects of Keystone:
 
-* ``acme`` uploads logs, twice so many a second that its policy compresses them,
+* ``acme`` uploads logs, at twice the rate above which its policy compresses them,
 * ``genomics`` downloads all the time, with a floor and a ceiling,
 * ``media`` and ``acme`` download in between, so that ``genomics`` falls from its ceiling towards its floor.
 """
@@ -36,10 +36,10 @@ from sluice_core.errors import PeerError
 FIRST_NODE: Final = "proxy-1"
 NODES: Final = {"proxy2": "proxy-2", "object1": "storage-1", "object2": "storage-2", "object3": "storage-3"}
 ADDRESSES: Final = {"object1": "127.0.0.21", "object2": "127.0.0.22", "object3": "127.0.0.23"}
-#: All that clients may download from the proxies together is twice this.
+#: Half of the total download capacity of the proxies.
 _PROXY: Final = {"proxy_get_bw": "4MBps", "proxy_put_bw": "20MBps"}
 _STORAGE: Final = {"storage_get_bw": "30MBps", "storage_put_bw": "60MBps"}
-#: Name and password of who loads all projects: whoever is seen in a picture is in one of them.
+#: Name and password of the user of all loads, a member of each project: plots show projects.
 _LOADER: Final = ("sam", "sam-plays")
 PROJECTS: Final = ("acme", "genomics", "media")
 #: Uploads of logs a second above which they are compressed.
@@ -60,21 +60,21 @@ STEREOTYPE: Final = {
 LOG: Final = "access-0001.log"
 _SIZE: Final = 1 << 20
 _LOG_BYTES: Final = 8_000
-#: Uploads a second of one client; more are those of several, beside each other.
+#: Uploads a second of one client; higher rates use several clients.
 _UPLOADS: Final = 2
 _PATIENCE: Final = 90.0
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """So many seconds of load: uploads a second of ``acme``, and who downloads meanwhile."""
+    """So many seconds of load: uploads a second of ``acme``, and the projects that download meanwhile."""
 
     seconds: float
     uploads: float
     readers: tuple[str, ...]
 
 
-#: Ten minutes, which is what plots show; the last step goes on while the pictures are taken.
+#: Ten minutes, the range of the plots; the last step continues while the pictures are taken.
 COURSE: Final = (
     Step(80, 1, ("genomics",)),
     Step(90, 1, ("genomics", "media")),
@@ -86,9 +86,9 @@ COURSE: Final = (
 
 
 def wait_for(question: Callable[[], Any], what: str) -> Any:
-    """The first answer that is true.
+    """Return the first true answer.
 
-    :raises PeerError: when none is within 90 seconds
+    :raises PeerError: if there is none within 90 seconds
     """
     end = time.monotonic() + _PATIENCE
     while not (answer := question()):
@@ -108,7 +108,7 @@ class Scene:
         setup = Setup(auth=KEYSTONE, proxy_workers=1, storage_agents=True, agent_options=agents, api_options=options)
         names = DEFAULT.union(SECOND_NODE, STORAGE_AGENTS, PROFILES["horizon"], PROFILES["block"])
         self.cluster = Cluster(self.layout, names, setup=setup)
-        self._numbers = itertools.count(2)  # the first log is there before
+        self._numbers = itertools.count(2)  # the first log exists before
 
     def __enter__(self) -> Self:
         self.cluster.start(lambda line: print(line, flush=True))
@@ -118,10 +118,10 @@ class Scene:
         self.cluster.stop()
 
     def prepare(self, ada: Client, alice: Client) -> None:
-        """Projects, what they store, policies, a filter, a stereotype and a volume.
+        """Create projects, their objects, policies, a filter, a stereotype and a volume.
 
-        :param ada: the API as an administrator has it
-        :param alice: as a member of ``acme`` has it
+        :param ada: the API with the rights of an administrator
+        :param alice: with the rights of a member of ``acme``
         """
         self._make_projects()
         for project in PROJECTS:
@@ -131,7 +131,7 @@ class Scene:
             for number in range(4):
                 swift.request("PUT", f"films/{_SIZE}-{number}", bytes(range(256)) * (_SIZE // 256))
             swift.request("PUT", f"logs/{LOG}", log_corpus(_LOG_BYTES), content_type="text/plain")
-        for name in ("proxy", "proxy2"):  # a proxy says what it can carry when it has served a request
+        for name in ("proxy", "proxy2"):  # a proxy reports its capacity when it has served a request
             self.swift("genomics", name).request("GET", f"films/{_SIZE}-0")
         wait_for(lambda: len(ada.nodes()) == len(NODES) + 1, "five nodes")
         for sentence in POLICIES:
@@ -149,13 +149,13 @@ class Scene:
         _use_a_volume(ada, alice)
 
     def swift(self, project: str, proxy: str = "proxy") -> SwiftHttp:
-        """Swift as a member of ``project`` sees it."""
+        """A client of Swift for a member of ``project``."""
         token = KeystoneHttp(self.layout.keystone_url).login(*_LOADER, project)
         return swift_client(self.layout.url(proxy), token)
 
     @contextlib.contextmanager
     def loaded(self) -> Iterator[None]:
-        """Ten minutes of load, before the body of the context; the last step goes on in it."""
+        """Ten minutes of load, before the body of the context; the last step continues in it."""
         readers: dict[str, Load] = {}
         with contextlib.ExitStack() as stack:
             stack.callback(lambda: [load.stop() for load in readers.values()])

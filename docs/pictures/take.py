@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from tests.support.browser.dashboard import Dashboard
 
 FOLDER: Final = Path(__file__).parent
-#: Pixels; pages are looked at with 1280.
+#: Pixels; pages are displayed with 1280.
 WIDTH: Final = 1000
 _COLOURS: Final = 256
-#: Below what is shown last.
+#: Pixels below the last shown element.
 _MARGIN: Final = 12
-#: Milliseconds that a page may take on a machine that is loaded.
+#: Milliseconds that a page may take on a loaded machine.
 _PATIENCE: Final = 120_000
-#: Milliseconds from key to key.
+#: Milliseconds between keys.
 _KEY: Final = 20
 ADMINISTRATOR: Final = "ada"
 _EDITOR: Final = "/sluice/policies/create/"
 _PLOTTED: Final = ".sluice-plot canvas"
-#: Whether each plot of a page is drawn, or says that it has nothing to draw.
+#: Whether each plot of a page is drawn, or reports that it has no data.
 _DRAWN: Final = """() => [...document.querySelectorAll(".sluice-plot")].every(
     one => one.querySelector("canvas") || !one.querySelector("[data-plot-message]").hidden)"""
 #: Ten minutes, a point for each ten seconds.
@@ -43,9 +43,9 @@ _RANGE: Final = "last=600&step=10"
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A page, and what of it is shown.
+    """A page, and the shown part of it.
 
-    ``page`` opens it and waits until it shows what it shall; ``last`` is the selector of the element below which the
+    ``page`` opens it and waits until it is complete; ``last`` is the selector of the element below which the
     picture ends, the last one of those that match.
     """
 
@@ -55,7 +55,7 @@ class Picture:
 
 
 def _page(path: str, ready: str) -> Callable[[Dashboard], None]:
-    """A page at ``path``, which is complete when ``ready``, a selector, is there."""
+    """A page at ``path``, which is complete when ``ready``, a selector, matches."""
 
     def open_page(tab: Dashboard) -> None:
         tab.open(path)
@@ -65,7 +65,7 @@ def _page(path: str, ready: str) -> Callable[[Dashboard], None]:
 
 
 def _typed(text: str, ready: str) -> Callable[[Dashboard], None]:
-    """The editor in which ``text`` was typed."""
+    """The editor with ``text`` typed."""
 
     def type_text(tab: Dashboard) -> None:
         tab.open(_EDITOR)
@@ -109,7 +109,7 @@ def _volume_of_invoices(tab: Dashboard) -> None:
 
 _LOADS: Final = f"/sluice/monitoring/?node_metric=NODE_NET_OUT&metric=GET_BW&target=acme,%20genomics,%20media&{_RANGE}"
 _PLACE: Final = "/sluice/changes/locality/?account=acme&container=logs&object=access-0001.log"
-#: Each is shown by a page.
+#: Each is shown on a page.
 PICTURES: Final = {
     "overview": Picture(_page("/sluice/", "#section-events tbody tr"), "#section-events tr:nth-child(-n+8)"),
     "policy-typo": Picture(
@@ -150,7 +150,7 @@ def take(tab: Dashboard, name: str, picture: Picture) -> None:
 
 
 def take_all(folder: Path, names: Sequence[str]) -> list[str]:
-    """Take the pictures called ``names`` of a cluster in ``folder``; what went wrong in pages, if anything did."""
+    """Take the pictures called ``names`` of a cluster in ``folder``; return the faults of pages."""
     from docs.pictures.scene import Scene
     from tests.support.browser.browser import browser
     from tests.support.browser.dashboard import Dashboard
@@ -172,7 +172,7 @@ def take_all(folder: Path, names: Sequence[str]) -> list[str]:
 
 
 def main() -> int:
-    """0 when all were taken of pages without faults."""
+    """Return 0 if all were taken of pages without faults."""
     parser = argparse.ArgumentParser(prog="python -m docs.pictures.take", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(PICTURES)}; by default all")
     names = parser.parse_args().names or list(PICTURES)
