@@ -1,4 +1,6 @@
-"""Three actor hosts: one is killed, put to sleep, or cut off from Redis; each crossing fires exactly once.
+"""Three machines with an actor host each: one loses power, sleeps, or is cut off; each crossing fires exactly once.
+
+Nobody hears of a machine without power or cable: connections to it stay open, and what is sent is lost.
 
 Each tenant is busy for one window in ten, so that whatever is missed in the few seconds of a take-over shows
 as a crossing that did not fire, and whatever is decided by two hosts as one that fired twice.
@@ -6,16 +8,16 @@ as a crossing that did not fire, and whatever is decided by two hosts as one tha
 
 import asyncio
 import contextlib
+import itertools
 import logging
 import signal
 
 import pytest
 from tests.support.actors.host import BUSY, HostScenario, run_scenario
-from tests.support.actors.team import Cable, HostProcess, ScheduledNodes
+from tests.support.actors.machines import AMQP_URL, REDIS_URL, Machine, machines_with_services
+from tests.support.actors.team import ScheduledNodes
 
 from sluice_actors.testing import plan_of
-from sluice_aio.base.backing_servers import RabbitServer, RedisServer
-from sluice_aio.base.ports import free_port
 from sluice_core.messages.policies import Target
 
 TENANTS = [f"AUTH_{number:03d}" for number in range(60)]
@@ -38,13 +40,9 @@ def quiet_pika():
 
 
 @pytest.fixture(scope="module")
-def servers(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("servers")
-    with (
-        RedisServer(free_port(), folder, tied=True) as redis,
-        RabbitServer(free_port(), free_port(), free_port(), folder / "rabbit", tied=True) as rabbit,
-    ):
-        yield redis, rabbit
+def lab(tmp_path_factory):
+    with machines_with_services(tmp_path_factory.mktemp("lab")) as made:
+        yield made
 
 
 def busy(number, window):
@@ -55,32 +53,31 @@ def schedule(window):
     return {name: 9.0 if busy(number, window) else 1.0 for number, name in enumerate(TENANTS)}
 
 
+def crossings(firings, first, last):
+    """Window of each crossing that was set from ``first`` to ``last``, and after how many windows it was taken back."""
+    return [
+        (one.window, after.window - one.window if (one.what, after.what) == ("set", "taken_back") else 0)
+        for one, after in itertools.pairwise(firings)
+        if one.what == "set" and first <= one.window <= last
+    ]
+
+
 class Team:
-    """Three hosts on one store, h1 by a cable, and policies for many tenants."""
+    """Three machines on one store, and policies for many tenants."""
 
-    def __init__(self, servers, folder):
-        self._redis, rabbit = servers
-        self.story = HostScenario(self._redis.url)
-        self.cable = Cable(self._redis.port)
-        self.nodes = ScheduledNodes(rabbit.url, schedule)
-        self._folder = folder
-        self._options = {"amqp_url": rabbit.url, "redis_prefix": self.story.prefix}
-        self.hosts = {}
-
-    def host(self, name):
-        port = self.cable.port if name == "h1" else self._redis.port
-        url = f"redis://127.0.0.1:{port}/0"
-        return HostProcess(name, self._folder, self.story.store, redis_url=url, **self._options)
+    def __init__(self, lab):
+        self.story = HostScenario(REDIS_URL)
+        self.nodes = ScheduledNodes(AMQP_URL, schedule)
+        names = ("h1", "h2", "h3")
+        self.hosts = {name: Machine(lab, name, self.story.store, redis_prefix=self.story.prefix) for name in names}
 
     async def start(self):
-        await self.cable.start()
         for number, name in enumerate(TENANTS):
             await self.story.policy(f"p{number}", plan_of(BUSY, name))
         await self.story.policy("everybody", plan_of(BUSY, Target("tenant", "all")))
         await self.nodes.start()
-        for name in ("h1", "h2", "h3"):
-            self.hosts[name] = self.host(name)
-            await self.hosts[name].start()
+        for host in self.hosts.values():
+            await host.switch_on()
         await self.divided("h1", "h2", "h3")
 
     async def divided(self, *names):
@@ -108,8 +105,11 @@ class Team:
         await wait_until(so)
         return end
 
-    async def fired(self, first, last):
-        """Every crossing from ``first`` to ``last`` was set once and taken back once, and nothing else was."""
+    async def fired(self, first, last, late=0):
+        """Every crossing from ``first`` to ``last`` was set once and taken back once, and nothing else was.
+
+        :param late: windows by which it may be taken back later than it should
+        """
 
         async def over():
             states = await self.story.store.states()
@@ -123,37 +123,33 @@ class Team:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(20):
                 await wait_until(over)
-        wrong = []
         states = await self.story.store.states()
+        wrong = []
         for number in range(len(TENANTS)):
-            expected = [
-                (what, window + more)
-                for window in range(first, last + 1)
-                if busy(number, window)
-                for what, more in (("set", 0), ("taken_back", 2))
-            ]
-            state = states.get(f"p{number}")
-            found = [(one.what, one.window) for one in state.firings] if state else []
-            found = [one for one in found if first <= one[1] - 2 * (one[0] == "taken_back") <= last]
-            if found != expected:
-                wrong.append((number, found, expected))
+            expected = [window for window in range(first, last + 1) if busy(number, window)]
+            firings = (
+                [one for one in states[f"p{number}"].firings if one.window >= first] if f"p{number}" in states else []
+            )
+            found = crossings(firings, first, last)
+            in_turn = all(one.what != after.what for one, after in itertools.pairwise(firings))
+            held = all(2 <= windows <= 2 + late for _, windows in found)
+            if [window for window, _ in found] != expected or not (in_turn and held):
+                wrong.append((number, firings, expected))
         assert not wrong, (first, last, wrong[:3], len(wrong))
 
     async def close(self):
         await self.nodes.close()
         for host in self.hosts.values():
-            host.signal(signal.SIGCONT) if host.running else None
-            await host.end(signal.SIGTERM)
-        await self.cable.cut()
+            await host.switch_off()
         await self.story.store.close()
 
     def logs(self):
-        return "".join(host.log.read_text() for host in self.hosts.values())
+        return "".join(host.log() for host in self.hosts.values())
 
 
 @contextlib.asynccontextmanager
-async def team_of(servers, folder):
-    team = Team(servers, folder)
+async def team_of(lab):
+    team = Team(lab)
     try:
         await team.start()
         yield team
@@ -162,24 +158,24 @@ async def team_of(servers, folder):
     assert "Traceback" not in team.logs()
 
 
-def test_one_of_three_hosts_is_killed_and_comes_back(servers, tmp_path):
+def test_one_of_three_machines_loses_power_and_comes_back(lab):
     async def test():
-        async with team_of(servers, tmp_path) as team:
+        async with team_of(lab) as team:
             first = await team.windows(1) + 1
             await team.windows(4)
-            await team.hosts["h2"].end(signal.SIGKILL)
+            await team.hosts["h2"].switch_off()
             await team.divided("h1", "h3")
             await team.windows(4)
-            await team.hosts["h2"].start()
+            await team.hosts["h2"].switch_on()
             await team.divided("h1", "h2", "h3")
             await team.fired(first, await team.windows(4) - 3)
 
     run_scenario(test(), 120)
 
 
-def test_a_host_that_slept_wakes_up_with_an_old_view(servers, tmp_path):
+def test_a_host_that_slept_wakes_up_with_an_old_view(lab):
     async def test():
-        async with team_of(servers, tmp_path) as team:
+        async with team_of(lab) as team:
             first = await team.windows(1) + 1
             await team.windows(3)
             team.hosts["h3"].signal(signal.SIGSTOP)
@@ -192,18 +188,18 @@ def test_a_host_that_slept_wakes_up_with_an_old_view(servers, tmp_path):
     run_scenario(test(), 120)
 
 
-def test_a_host_is_cut_off_from_redis_and_comes_back(servers, tmp_path):
+def test_a_machine_is_cut_off_and_comes_back(lab):
     async def test():
-        async with team_of(servers, tmp_path) as team:
+        async with team_of(lab) as team:
             first = await team.windows(1) + 1
             await team.windows(3)
-            await team.cable.cut()
+            team.hosts["h1"].unplug()
             await team.divided("h2", "h3")
             await team.windows(4)
-            await team.cable.start()
+            team.hosts["h1"].plug()
             await team.divided("h1", "h2", "h3")
-            await team.fired(first, await team.windows(4) - 3)
-            log = team.hosts["h1"].log.read_text()
-            assert log.count("not in the team of actor hosts") == 1
+            # h1 shares again some seconds before the broker sends again what was lost on the way: a window is missed
+            await team.fired(first, await team.windows(4) - 3, late=4)
+            assert team.hosts["h1"].log().count("not in the team of actor hosts") == 1
 
     run_scenario(test(), 120)

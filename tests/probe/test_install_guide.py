@@ -9,10 +9,12 @@ import secrets
 import shutil
 
 import pytest
+from tests.support.hosts.lab import Lab
 from tests.support.install import wheelhouse
 from tests.support.install.guide import Guide
-from tests.support.install.lab import Lab
 from tests.support.install.openstack import OpenStack
+
+from sluice_aio.keystone import venv
 
 STORAGE = ("storage1", "storage2")
 PASSWORDS = ("REDIS_PASS", "RABBIT_PASS", "SLUICE_PASS", "CODE_PASS")
@@ -30,7 +32,7 @@ def openstack(tmp_path_factory):
     folder = tmp_path_factory.mktemp("lab")
     shutil.copytree(wheelhouse.third_parties(), folder / "wheelhouse", copy_function=shutil.copy)
     wheelhouse.add_sluice(folder / "wheelhouse")
-    with Lab(folder) as lab:
+    with Lab(folder, shown=[venv.python().parents[1]]) as lab:
         made = OpenStack(lab)
         made.add_controller()
         made.add_proxy(STORAGE)
@@ -84,7 +86,7 @@ def test_the_cluster_is_upgraded_in_the_promised_order(guide, openstack):
 
 
 def test_a_node_is_lost_and_replaced(guide, openstack):
-    openstack.hosts["storage2"].stop()
+    openstack.cut_power("storage2")
     guide.roles["storage"] = ["storage1", "storage3"]
     guide.follow("lose-node")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from swift.common.ring import RingBuilder
-from tests.support.install.lab import ADDRESSES, Host, Lab, write_file
+from tests.support.hosts.lab import ADDRESSES, Host, Lab, write_file
 
 from sluice_aio.keystone import venv
 from sluice_aio.keystone.keystone_program import PROJECTS
@@ -97,6 +97,10 @@ class OpenStack:
         """The folder that is /opt/wheelhouse on all hosts."""
         return self._lab.folder / "wheelhouse"
 
+    def cut_power(self, name: str) -> None:
+        """Lose a host."""
+        self._lab.cut_power(name)
+
     def add_controller(self) -> Host:
         """A host with Keystone, and with the administrator's environment in /root/admin-openrc."""
         host = self._lab.host("controller")
@@ -169,7 +173,7 @@ class OpenStack:
         for kind, port in _PORTS.items():
             builder = RingBuilder(6, 3, 0)
             for number, (name, device) in enumerate((name, device) for name in storage for device in DEVICES):
-                zone = list(ADDRESSES).index(name)
+                zone = 1 + storage.index(name)
                 place = {"ip": ADDRESSES[name], "port": port, "replication_ip": ADDRESSES[name]}
                 place |= {"replication_port": port, "device": device}
                 builder.add_dev({"id": number, "region": 1, "zone": zone, "weight": 1.0, **place})

@@ -3,8 +3,8 @@
 import re
 
 import pytest
+from tests.support.hosts.lab import ADDRESSES
 from tests.support.install.guide import GUIDE, Step, read_page
-from tests.support.install.lab import ADDRESSES
 
 PAGES = sorted(GUIDE.glob("*.md"))
 ROLES = {"controller", "proxy", "storage", "volumes", *ADDRESSES}

@@ -1,12 +1,14 @@
 # shellcheck shell=bash disable=SC2154  # read by enter.sh, which sets root and folder
-# What a host of the installation guide has besides: the wheelhouse; /opt and /srv, which are on a disk; files that the
-# guide takes for granted, such as Swift's configuration.
+# What a host of a lab has besides: /opt and /srv, which are on a disk; the wheelhouse, where there is one; files that it
+# has from the beginning, such as Swift's configuration.
 for place in opt srv; do
     mkdir -p "$folder/$place"
     mount --bind "$folder/$place" "$root/$place"
 done
-mkdir -p "$root/opt/wheelhouse"
-mount --bind "$folder/../wheelhouse" "$root/opt/wheelhouse"
+if [ -d "$folder/../wheelhouse" ]; then
+    mkdir -p "$root/opt/wheelhouse"
+    mount --bind "$folder/../wheelhouse" "$root/opt/wheelhouse"
+fi
 cp -a "$folder/files/." "$root/"
 chroot "$root" id swift > /dev/null 2>&1 || chroot "$root" useradd --system --shell /usr/sbin/nologin swift
 rm -f "$root/etc/systemd/system/multi-user.target.wants"/*
