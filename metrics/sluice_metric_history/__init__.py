@@ -1,1 +1,1 @@
-"""The history of metrics in Redis: which series are kept, how their points are laid out, and how they are read."""
+"""The history of metrics in Redis: the stored series, the layout of their points, and operations to read them."""

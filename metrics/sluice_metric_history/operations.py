@@ -1,7 +1,7 @@
-"""The history of metrics in Redis, written and read.
+"""The operations on the history of metrics in Redis.
 
-The directory of series is a hash; a series is found by what it is of.  Whoever forgets a series takes it out of the
-directory and deletes its rings; the writer looks at the directory now and then, and writes it no more.
+The directory of series is a hash, whose fields identify the series.  A process that deletes a series removes it from
+the directory and deletes its rings; the writer reads the directory periodically, and then stops writing the series.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from sluice_core.store.operation import Command, Operation, decoded, nothing
 from sluice_metric_history.records import SeriesKey, SeriesRecord
 from sluice_metric_history.resolutions import RESOLUTIONS, TIME, Point, Resolution, times_of
 
-#: Seconds after which Redis deletes what nobody writes any more.
+#: Seconds after which Redis deletes a ring that is no longer written.
 RETENTION: Final = RESOLUTIONS[-1].seconds + 86_400
 
-#: Series by what they are of.
+#: Series by metric, level and path.
 Directory = dict[SeriesKey, SeriesRecord]
 
 
 def field_of(key: SeriesKey) -> bytes:
-    """The field of the directory with a series."""
+    """The directory's field of a series."""
     parts = (key.metric, key.level, "rest" if key.rest else "", key.path)
     return "\n".join(parts).encode("utf-8", "surrogatepass")
 
 
 def read_directory(keys: Keys) -> Operation[Directory]:
-    """All series; those that cannot be decoded are left out."""
+    """Read all series; undecodable ones are left out."""
 
     def parse(replies: list[Any]) -> Directory:
         found = (decoded(SeriesRecord, repr(name), raw) for name, raw in replies[0].items())
@@ -38,7 +38,7 @@ def read_directory(keys: Keys) -> Operation[Directory]:
 
 
 def find_series(keys: Keys, wanted: Sequence[SeriesKey]) -> Operation[SeriesRecord | None]:
-    """The first of ``wanted`` that is kept."""
+    """Read the first of ``wanted`` that exists."""
 
     def parse(replies: list[Any]) -> SeriesRecord | None:
         found = (decoded(SeriesRecord, repr(one), raw) for one, raw in zip(wanted, replies[0], strict=True))
@@ -48,9 +48,9 @@ def find_series(keys: Keys, wanted: Sequence[SeriesKey]) -> Operation[SeriesReco
 
 
 def write_series(keys: Keys, records: Iterable[SeriesRecord]) -> Operation[None]:
-    """Put series into the directory, or what is newer of them, and have whole rings for them.
+    """Write new or changed series into the directory, and allocate whole rings for them.
 
-    A ring that grew step by step would take up to twice its size.
+    A ring that grows step by step would take up to twice its size.
     """
     known = list(records)
     if not known:
@@ -68,12 +68,12 @@ def write_series(keys: Keys, records: Iterable[SeriesRecord]) -> Operation[None]
 
 
 def resolutions_of(record: SeriesRecord) -> tuple[Resolution, ...]:
-    """The resolutions in which a series is kept."""
+    """The resolutions in which a series is stored."""
     return tuple(resolution for resolution in RESOLUTIONS if resolution.step >= record.step)
 
 
 def forget_series(keys: Keys, records: Collection[SeriesRecord]) -> Operation[None]:
-    """Take series out of the directory, and delete their points."""
+    """Remove series from the directory, and delete their points."""
     if not records:
         return Operation((), nothing)
     rings = [keys.metric_points(resolution.step, one.id) for one in records for resolution in RESOLUTIONS]
@@ -85,9 +85,9 @@ def forget_series(keys: Keys, records: Collection[SeriesRecord]) -> Operation[No
 def write_row(
     keys: Keys, resolution: Resolution, at: int, points: Mapping[str, bytes], renewed: Iterable[str] = ()
 ) -> Operation[None]:
-    """The points of all series in the step that begins at ``at``, unix time.
+    """Write the points of all series in the step that begins at ``at``, unix time.
 
-    The clock is written last: a row that did not arrive whole is a gap.
+    The clock is written last: a row that is not complete is a gap.
 
     :param points: id of a series → its packed point
     :param renewed: ids of series whose rings are kept for another :data:`RETENTION` seconds
@@ -102,7 +102,7 @@ def write_row(
 
 
 def read_points(keys: Keys, resolution: Resolution, name: str, begin: int, end: int) -> Operation[list[Point | None]]:
-    """The points of the steps from ``begin`` to before ``end``, at most :attr:`Resolution.slots`.
+    """Read the points of the steps from ``begin`` to before ``end``, at most :attr:`Resolution.slots`.
 
     :param name: id of a series
     :param begin: unix time at which a step of the resolution begins, as does ``end``

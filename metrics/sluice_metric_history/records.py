@@ -1,6 +1,6 @@
-"""Series of the history: what one is of, where its points are, and the metrics of bandwidth that are kept.
+"""Series of the history: their identity, their rings, and the stored metrics of bandwidth.
 
-Actor hosts keep these metrics out of the report of bandwidth; the API knows them by the same names.
+Actor hosts compute these metrics from the bandwidth report; the API uses the same names.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from sluice_core.metrics.node_metrics import NODE
 OWNED: Final = (TENANT, CONTAINER, VOLUME)
 #: The level of devices, whose paths are ``node/device``.
 DEVICE: Final = "device"
-#: The level of what tenants do there and on proxies: ``node/device/account`` and ``node/proxy/account``.
+#: The level of the parts of tenants there and on proxies: ``node/device/account`` and ``node/proxy/account``.
 PART: Final = "part"
 
 
 class SeriesKey(NamedTuple):
     """``path`` at ``level``: empty for the cluster.
 
-    ``rest`` says that it is the sum of all paths of the level that have no series of their own.
+    ``rest`` is true for the sum of all paths of the level that have no series of their own.
     """
 
     metric: str
@@ -36,21 +36,21 @@ class SeriesKey(NamedTuple):
 
     @property
     def owner(self) -> str:
-        """The account whose people may see it; empty when it is nobody's."""
+        """The account whose members may read it; empty for series of the operator."""
         return self.path.partition("/")[0] if self.level in OWNED else ""
 
     @property
     def account(self) -> str:
-        """The account that it is about; empty when it is about none."""
+        """The account in its path; empty without one."""
         return self.path.rpartition("/")[2] if self.level == PART else self.owner
 
 
 @dataclass(frozen=True, slots=True)
 class SeriesRecord(Message):
-    """A series that is kept.
+    """A stored series.
 
     ``id`` names its rings.  ``step`` is that of its finest resolution, in seconds, and ``since`` the unix time of its
-    beginning.  ``of`` is how many paths the sum of a rest had last.
+    beginning.  ``of`` is the last number of paths in the sum of a rest.
     """
 
     id: str
@@ -68,7 +68,7 @@ class SeriesRecord(Message):
         return SeriesKey(self.metric, self.level, self.path, self.rest)
 
 
-#: Fields of the rows of the report (``BandwidthReport``) that are kept, each as a metric of its own.
+#: Fields of the report's rows (``BandwidthReport``) that are stored, each as a metric of its own.
 FLOW_QUANTITIES: Final = ("measured", "share", "floor", "ceiling")
 NODE_QUANTITIES: Final = ("measured", "assigned", "capacity")
 PART_QUANTITIES: Final = ("measured", "share")
@@ -106,7 +106,7 @@ def _described() -> Iterator[MetricInfo]:
 
 #: By name.
 BANDWIDTH_METRICS: Final = {one.name: one for one in _described()}
-#: Metric → all metrics that the same paths have.
+#: Metric → all metrics of the same paths.
 FAMILIES: Final = {
     name: family(method, kind) for method in METHODS for kind, *_ in _KINDS for name in family(method, kind)
 }

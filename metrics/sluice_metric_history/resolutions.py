@@ -1,16 +1,16 @@
-"""How long the history of a metric is kept in which resolution, and how a point is packed.
+"""How long the history of a metric is stored in which resolution, and how a point is packed.
 
 Theory of operation
 
-* A series has a *ring* in each resolution: a Redis string with a slot for each step of the time that it is kept for.
+* A series has a *ring* in each resolution: a Redis string with a slot for each step of the stored time.
   The slot of a time is ``time // step % slots``, so a ring never grows and old points are overwritten.
 * Each resolution has a *clock* beside its rings, which all series share: for each slot the time that was written
-  there.  A slot counts when the clock has its time.  Whatever else it holds is from a round before, when nobody
-  wrote, and is a gap.
+  there.  A slot is valid if the clock has its time.  Otherwise its content is from an earlier round, and the slot is a
+  gap.
 * A point of the finest resolution is a float32.  One of the others is :data:`SUMMARY`: the lowest and the highest
-  value as float32, mean and 95th percentile as 16-bit fractions of the way between these.  So a line that is flat is
+  value as float32, mean and 95th percentile as 16-bit fractions of the way between these.  So a constant line is
   exact.
-* All bits of a point are stored inverted.  A slot that was never written reads as zero bytes, which are a NaN then: a
+* All bits of a point are stored inverted.  A slot that was never written reads as zero bytes, which decode to NaN: a
   gap, as is the point of a step without a value.
 """
 
@@ -26,13 +26,13 @@ VALUE: Final = struct.Struct("<f")
 SUMMARY: Final = struct.Struct("<ffHH")
 #: Seconds since 1970 in a slot of a clock.
 TIME: Final = struct.Struct("<I")
-#: What stands for the whole way from the lowest to the highest value.
+#: Represents the whole way from the lowest to the highest value.
 FRACTIONS: Final = 0xFFFF
 _INVERTED: Final = bytes(one ^ 0xFF for one in range(256))
 
 
 class Point(NamedTuple):
-    """What a series had in one step; ``p95`` is None where it is not known."""
+    """The values of a series in one step; ``p95`` is None when it is not known."""
 
     mean: float
     low: float
@@ -49,7 +49,7 @@ class Resolution:
 
     @property
     def seconds(self) -> int:
-        """For how long points are kept."""
+        """How long points are stored, in seconds."""
         return self.step * self.slots
 
     @property
@@ -58,11 +58,11 @@ class Resolution:
         return VALUE.size if self.step == 1 else SUMMARY.size
 
     def slot(self, at: int) -> int:
-        """Where the point of the step that begins at ``at`` is."""
+        """The slot of the step that begins at ``at``."""
         return at // self.step % self.slots
 
     def unpack(self, raw: bytes) -> Iterator[Point | None]:
-        """The points in a part of a ring; None for gaps."""
+        """Yield the points in a part of a ring; None for gaps."""
         plain = raw[: len(raw) // self.point_size * self.point_size].translate(_INVERTED)
         if self.step == 1:
             return (_of_value(value) for (value,) in VALUE.iter_unpack(plain))
@@ -71,13 +71,13 @@ class Resolution:
 
 #: Finest first; each step is a multiple of the one before.
 RESOLUTIONS: Final = (Resolution(1, 600), Resolution(10, 2160), Resolution(60, 10_080))
-#: Bytes that a series costs in Redis, with its three keys and what the allocator adds; measured by
+#: Bytes of a series in Redis, with its three keys and the allocator's overhead; measured by
 #: ``benchmarks/control_plane/metric_history.py``.
 SERIES_BYTES: Final = 170_000
 
 
 def invert(raw: bytes) -> bytes:
-    """Points as they are stored, out of plain ones, and back."""
+    """Return the stored form of plain points, or plain points of the stored form."""
     return raw.translate(_INVERTED)
 
 
@@ -87,7 +87,7 @@ def times_of(raw: bytes) -> list[int]:
 
 
 def combine(points: Iterable[Point | None]) -> Point | None:
-    """Several steps as one: the mean of the means; None when all are gaps.
+    """Return several steps as one: the mean of the means; None when all are gaps.
 
     The 95th percentile of several steps is not known.
     """

@@ -1,6 +1,6 @@
-"""Checks that hold a metric against the contract of ``sluice_metrics.api``, for uploads and for the contract suite.
+"""Checks of a metric against the contract of ``sluice_metrics.api``, for uploads and for the contract suite.
 
-Each raises :class:`~sluice_code.code_store.BadUpload` with what the metric does wrong.
+Each raises :class:`~sluice_code.code_store.BadUpload` with the fault of the metric.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sluice_metrics.api import HIT, MISS, Metric, Response
 from sluice_metrics.meter.meter import Meter
 
 METHODS: Final = ("GET", "PUT", "HEAD", "POST", "DELETE", "COPY", "OPTIONS", "WHATEVER")
-#: Of each kind that there is.
+#: One of each kind.
 RESPONSES: Final = tuple(
     Response(method, status, cache, part)
     for method in METHODS
@@ -29,13 +29,15 @@ _UPLOADS: Final = (b"x", bytes(1024), b"some words, again and again " * 3000, by
 
 
 def check_contract(metric_class: type[Metric]) -> None:
-    """Every check of this module."""
+    """Run every check of this module."""
     for check in (check_answers, check_level, check_samples, check_responses, check_host):
         check(metric_class)
 
 
 def check_answers(metric_class: type[Metric]) -> None:
-    """Answers are finite numbers that depend on the arguments only, and those of a total are not negative."""
+    """Check that answers are finite numbers that depend on the arguments only, and that those of a total are not
+    negative.
+    """
     one, other = _create(metric_class), _create(metric_class)
     for name, ask in _questions():
         _check_answer(metric_class, name, one, other, ask)
@@ -71,7 +73,7 @@ def _check_answer(
 
 
 def check_level(metric_class: type[Metric]) -> None:
-    """A level is back where it was when a request ends."""
+    """Check that a level returns to its value at the end of a request."""
     one = _create(metric_class)
     for method in METHODS if metric_class.gauge else ():
         up, down = one.admitted(method), one.ended(method)
@@ -80,7 +82,7 @@ def check_level(metric_class: type[Metric]) -> None:
 
 
 def check_samples(metric_class: type[Metric]) -> None:
-    """A sample has an amount and a weight that depend on its bytes only."""
+    """Check that a sample has an amount and a weight that depend on its bytes only."""
     one, other = _create(metric_class), _create(metric_class)
     for data in (upload[: metric_class.sample_size] for upload in _UPLOADS if metric_class.sample_size):
         with refuse_failures(f"sampled() of {len(data)} bytes fails"):
@@ -94,7 +96,7 @@ def check_samples(metric_class: type[Metric]) -> None:
 
 
 def check_responses(metric_class: type[Metric]) -> None:
-    """A response has an amount and a weight that depend on it only; what weighs nothing has no amount."""
+    """Check that a response has an amount and a weight that depend on it only; without weight there is no amount."""
     one, other = _create(metric_class), _create(metric_class)
     for response in RESPONSES if metric_class.mean or metric_class.quantile else ():
         with refuse_failures(f"responded({response}) fails"):
@@ -108,7 +110,7 @@ def check_responses(metric_class: type[Metric]) -> None:
 
 
 def check_host(found: type[Metric]) -> None:
-    """The meter never has to switch the metric off."""
+    """Check that the meter does not have to switch the metric off."""
     meter = Meter([_create(found)])
     for number, method in enumerate(METHODS):
         handle = meter.begin("AUTH_trial", f"logs-{number}", "object")

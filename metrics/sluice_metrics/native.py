@@ -1,4 +1,4 @@
-"""Uploaded workload metrics: their description in the registration, and their class out of verified code.
+"""Uploaded workload metrics: their description in the registration, and their class from verified code.
 
 A trial (``sluice_metrics.trial``) writes the description into ``Upload.info``: the fields of ``MetricInfo`` other than
 its name, and :data:`_KINDS` of the class.
@@ -17,12 +17,12 @@ from sluice_core.messages.uploads import Upload
 from sluice_metrics.api import WITH_OBJECTS, Metric
 
 UNITS: Final = ("count", "per_second", "bytes", "bytes_per_second", "seconds", "fraction", "ratio")
-#: Seconds; nodes publish what workers count each second.
+#: Seconds; nodes publish the counts of workers each second.
 _PERIOD: Final = 1.0
-#: Of an upload that a metric may want to see.
+#: Greatest sample of an upload, in bytes.
 _MOST_SAMPLED: Final = 1 << 20
 _TOLD: Final = tuple(one.name for one in fields(MetricInfo) if one.name != "name")
-#: What makes a metric something else than a total; each has at most one.
+#: The attributes that make a metric something other than a total; each metric has at most one.
 _KINDS: Final = ("gauge", "sample_size", "mean", "quantile")
 _NEEDS_EACH_OTHER: Final = "the method `responded` needs `mean` or a `quantile`, and each of these needs it"
 _LISTS: Final = ("granularities", "aliases")
@@ -36,9 +36,9 @@ def describe_metric(metric_class: type[Metric]) -> dict[str, Any]:
 
 
 def metric_info(upload: Upload) -> MetricInfo:
-    """How an uploaded metric describes itself.
+    """Return the description of an uploaded metric.
 
-    :raises BadUpload: when what is kept describes no metric
+    :raises BadUpload: when the stored description is not that of a metric
     """
     values: dict[str, Any] = {name: upload.info[name] for name in _TOLD if name in upload.info}
     try:
@@ -49,7 +49,7 @@ def metric_info(upload: Upload) -> MetricInfo:
 
 
 def load_metric(upload: Upload, code: bytes) -> type[Metric]:
-    """The metric class in ``code`` (verified).
+    """Return the metric class in ``code`` (verified).
 
     :raises BadUpload: when it cannot be loaded, or is not what was registered
     """
@@ -61,9 +61,9 @@ def load_metric(upload: Upload, code: bytes) -> type[Metric]:
 
 
 def create_metric(upload: Upload, code: bytes) -> Metric:
-    """A metric for the host's meter.
+    """Return a metric for the host's meter.
 
-    :raises BadUpload: when it cannot be
+    :raises BadUpload: when its constructor fails
     """
     found = load_metric(upload, code)
     with refuse_failures(f"metric `{upload.keyword}` cannot be made"):
@@ -71,7 +71,7 @@ def create_metric(upload: Upload, code: bytes) -> Metric:
 
 
 def refusal_reason(metric_class: type[Metric], name: str = "") -> str:
-    """Why a class cannot be the metric ``name``, by its description; empty when it can."""
+    """Return why a class cannot be the metric ``name``, by its description; empty when it can."""
     info = getattr(metric_class, "info", None)
     if not isinstance(info, MetricInfo):
         return f"class `{metric_class.__name__}` has no `info` that is a MetricInfo"

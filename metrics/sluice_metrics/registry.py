@@ -1,7 +1,7 @@
 """The installed metrics: built-in ones in one literal list, third-party ones by entry point.
 
 A plugin is a distribution with an entry point in the group ``sluice.metrics`` that names a
-:class:`~sluice_metrics.api.Metric`.  One that cannot be loaded is reported and left out.
+:class:`~sluice_metrics.api.Metric`.  A plugin that cannot be loaded is reported and left out.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ BUILT_IN: Final[tuple[type[Metric], ...]] = (
 
 
 def load_metrics(failures: dict[str, str] | None = None) -> dict[str, type[Metric]]:
-    """Every usable metric by its name, ours first.
+    """Return every usable metric by its name, built-in ones first.
 
-    :param failures: takes the reason of each plugin that was left out, by the entry point's name
+    :param failures: receives the reason of each plugin that was left out, by the entry point's name
     """
     return load_plugins(GROUP, BUILT_IN, lambda one: one.info.name, _unfit, failures)
 
 
 def _unfit(plugin: object) -> str:
-    """Why ``plugin`` cannot be used; empty when it can."""
+    """Return why ``plugin`` cannot be used; empty when it can."""
     if not (isinstance(plugin, type) and issubclass(plugin, Metric)):
         return f"`{plugin!r}` is not a subclass of Metric"
     info = getattr(plugin, "info", None)
@@ -56,6 +56,6 @@ def _unfit(plugin: object) -> str:
 
 
 def descriptions(metrics: dict[str, type[Metric]] | None = None) -> dict[str, MetricInfo]:
-    """What the installed metrics say of themselves, and those that agents measure, by name."""
+    """Return the descriptions of the installed metrics, and of those that agents measure, by name."""
     found = {name: one.info for name, one in (load_metrics() if metrics is None else metrics).items()}
     return {**{one.name: one for one in AGENT_METRICS}, **found}

@@ -1,4 +1,4 @@
-"""``python -I -m sluice_metrics.trial``: holds an uploaded metric against the contract of ``sluice_metrics.api``.
+"""``python -I -m sluice_metrics.trial``: checks an uploaded metric against the contract of ``sluice_metrics.api``.
 
 It runs in a child (``sluice_code.native_trial``), with Swift's interpreter on nodes.
 """
@@ -14,9 +14,9 @@ from sluice_metrics.native import describe_metric, refusal_reason
 
 
 def run_trial(trial: Trial, code: bytes) -> Verdict:
-    """What a trial says of uploaded code.
+    """Return the verdict of a trial of uploaded code.
 
-    :raises BadUpload: when the code is unfit
+    :raises BadUpload: when the code fails the trial
     """
     metric_class: type[Metric] = load_class(code, trial.sha256, Metric, trial.main)
     with refuse_failures("what it says of itself"):

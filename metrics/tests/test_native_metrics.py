@@ -1,4 +1,4 @@
-"""Uploaded metrics: what a trial finds, and a meter whose metrics change while requests are under way."""
+"""Uploaded metrics: the verdicts of a trial, and a meter whose metrics change during requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Built-in metrics and strangers'."""
+"""Built-in and third-party metrics."""
 
 from __future__ import annotations
 

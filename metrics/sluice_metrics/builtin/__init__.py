@@ -1,1 +1,1 @@
-"""The metrics that Sluice ships: of requests, of responses, of bytes, and of what uploads consist of."""
+"""The metrics of Sluice: of requests, of responses, of bytes, and of the content of uploads."""

@@ -1,4 +1,4 @@
-"""GET_BW, PUT_BW and THROUGHPUT: bytes of clients, counted while they pass."""
+"""GET_BW, PUT_BW and THROUGHPUT: bytes of clients, counted during the transfer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sluice_metrics.api import WITH_OBJECTS, Metric
 
 
 class GetBw(Metric):
-    """Counts the bytes of GET answers, while they run."""
+    """Counts the bytes of GET answers, during the transfer."""
 
     info: ClassVar[MetricInfo] = MetricInfo("GET_BW", "bytes_per_second", "bytes per second sent by GET", WITH_OBJECTS)
 
@@ -18,7 +18,7 @@ class GetBw(Metric):
 
 
 class PutBw(Metric):
-    """Counts the bytes of PUT bodies, while they run."""
+    """Counts the bytes of PUT bodies, during the transfer."""
 
     info: ClassVar[MetricInfo] = MetricInfo(
         "PUT_BW", "bytes_per_second", "bytes per second received from clients by PUT", WITH_OBJECTS
@@ -29,7 +29,7 @@ class PutBw(Metric):
 
 
 class Throughput(Metric):
-    """Counts the bytes of PUT bodies and of GET answers, while they run."""
+    """Counts the bytes of PUT bodies and of GET answers, during the transfer."""
 
     info: ClassVar[MetricInfo] = MetricInfo(
         "THROUGHPUT", "bytes_per_second", "bytes per second of GET and PUT, both directions together", WITH_OBJECTS

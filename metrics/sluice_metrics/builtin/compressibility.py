@@ -1,4 +1,4 @@
-"""COMPRESSIBILITY: how well what is uploaded compresses."""
+"""COMPRESSIBILITY: how well uploads compress."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from sluice_metrics.api import Metric
 
 
 class Compressibility(Metric):
-    """Plain bytes by compressed ones, of the first 64 KiB of some uploads, as zstd does at its quickest.
+    """Plain bytes divided by compressed ones, of the first 64 KiB of some uploads, with zstd at its fastest level.
 
-    Plain means as the client sent them: a policy that compresses already changes nothing.
+    Plain bytes are those that the client sent: a policy that compresses does not change the value.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -29,5 +29,5 @@ class Compressibility(Metric):
         self._codec = zstandard.ZstdCompressor(level=1, write_content_size=False)
 
     def sampled(self, data: bytes) -> tuple[float, float]:
-        # what does not shrink is stored as it is
+        # bytes that do not shrink are stored uncompressed
         return len(data), min(len(self._codec.compress(data)), len(data))

@@ -1,4 +1,4 @@
-"""GETS_SEC, PUTS_SEC and ACTIVE_REQUESTS: requests that Swift let in."""
+"""GETS_SEC, PUTS_SEC and ACTIVE_REQUESTS: requests that Swift authorized."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sluice_metrics.api import WITH_OBJECTS, Metric
 
 
 class GetsSec(Metric):
-    """Counts GETs that Swift let in."""
+    """Counts GETs that Swift authorized."""
 
     info: ClassVar[MetricInfo] = MetricInfo("GETS_SEC", "per_second", "GETs per second", WITH_OBJECTS)
 
@@ -18,7 +18,7 @@ class GetsSec(Metric):
 
 
 class PutsSec(Metric):
-    """Counts PUTs that Swift let in."""
+    """Counts PUTs that Swift authorized."""
 
     info: ClassVar[MetricInfo] = MetricInfo("PUTS_SEC", "per_second", "PUTs per second", WITH_OBJECTS)
 
@@ -27,7 +27,7 @@ class PutsSec(Metric):
 
 
 class ActiveRequests(Metric):
-    """One up when a request is let in, one down when it is over, cut off or not."""
+    """Adds one when a request is authorized, subtracts one at its end, complete or cut off."""
 
     info: ClassVar[MetricInfo] = MetricInfo("ACTIVE_REQUESTS", "count", "requests at work now, of every method")
     gauge: ClassVar[bool] = True

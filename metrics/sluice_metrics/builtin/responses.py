@@ -1,4 +1,4 @@
-"""ERRORS, HIT_RATIO and RESPONSE_TIME: what becomes of the requests that Swift let in."""
+"""ERRORS, HIT_RATIO and RESPONSE_TIME: the responses to requests that Swift authorized."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sluice_metrics.api import HIT, Metric, Response
 
 
 class Errors(Metric):
-    """Responses with a status of 500 and above, by all responses."""
+    """Responses with a status of 500 and above, divided by all responses."""
 
     info: ClassVar[MetricInfo] = MetricInfo("ERRORS", "fraction", "share of responses with a status of 5xx")
     mean: ClassVar[bool] = True
@@ -19,9 +19,9 @@ class Errors(Metric):
 
 
 class HitRatio(Metric):
-    """Responses out of the node's cache, by all for which it was searched.
+    """Responses from the node's cache, divided by all for which it was searched.
 
-    Segments of large objects count by themselves, since they are cached by themselves.
+    Segments of large objects count separately, since they are cached separately.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -46,7 +46,7 @@ class ResponseTime(Metric):
 
 
 class ResponseTimeP95(ResponseTime):
-    """The same, of 95 percent."""
+    """The 95 % quantile of the same seconds."""
 
     info: ClassVar[MetricInfo] = MetricInfo(
         "RESPONSE_TIME_P95", "seconds", "time that 95 % of the responses do not exceed"
@@ -55,7 +55,7 @@ class ResponseTimeP95(ResponseTime):
 
 
 class ResponseTimeP99(ResponseTime):
-    """The same, of 99 percent."""
+    """The 99 % quantile of the same seconds."""
 
     info: ClassVar[MetricInfo] = MetricInfo(
         "RESPONSE_TIME_P99", "seconds", "time that 99 % of the responses do not exceed"

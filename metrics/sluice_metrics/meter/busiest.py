@@ -1,19 +1,19 @@
 """The busiest objects of a worker, in bounded memory: space-saving, with ageing.
 
-A worker may see any number of objects and counts at most ``limit`` of them.  Who has a cell follows the
+A worker may see any number of objects and counts at most ``limit`` of them.  Which objects have a cell follows the
 algorithm of Metwally, Agrawal and El Abbadi ("Efficient computation of frequent and top-k elements in
 data streams", 2005): a newcomer takes the cell of the object with the fewest hits and inherits its
-number.  Hits are halved every :data:`AGEING` seconds, so that the past does not hold places.
+number.  Hits are halved every :data:`AGEING` seconds, so that past requests do not keep cells.
 
-What follows for the values that are reported:
+Consequences for the reported values:
 
-* Hits only rank.  Values are counted from the moment an object got its cell, so they are never too
+* Hits only rank.  Values are counted from the allocation of an object's cell, so they are never too
   high; they are exact for as long as it keeps the cell.
-* An object that gets more than one request in ``limit`` of its worker's keeps its cell: with 1000 cells
+* An object with more than one in ``limit`` of its worker's requests keeps its cell: with 1000 cells
   and 500 requests per second, one with more than 0.5 requests per second.
-* A rarer one may lose its cell between two of its requests, and then looks like a silent one.
+* A rarer one may lose its cell between two of its requests, and then has no values.
 
-An object is reported from its second request on.  Uploads of ever new objects so cost the wire nothing.
+An object is reported from its second request on, so uploads of new objects send nothing.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from typing import Final
 
 from sluice_metrics.meter.cell import Cell
 
-#: How many objects a worker counts.
+#: Number of objects that a worker counts.
 LIMIT: Final = 1000
-#: Seconds after which hits are worth half.
+#: Seconds after which hits are halved.
 AGEING: Final = 10.0
-#: Requests from which on an object is worth telling of.
+#: Number of requests from which an object is reported.
 REPORTED_FROM: Final = 2
 
 
 class BusiestObjects:
-    """The cells of the busiest objects; ``make`` gives a new one for a path."""
+    """The cells of the busiest objects; ``make`` returns a new one for a path."""
 
     def __init__(self, make: Callable[[str], Cell], limit: int = LIMIT) -> None:
         self._make = make
@@ -47,7 +47,7 @@ class BusiestObjects:
         return len(self._cells)
 
     def hit(self, path: str) -> Cell:
-        """The cell of an object that is asked for now."""
+        """Return the cell of an object at a request."""
         cell = self._cells.get(path)
         if cell is None:
             inherited = self._take_away() if len(self._cells) >= self._limit else 0
@@ -59,7 +59,7 @@ class BusiestObjects:
         return cell
 
     def find(self, path: str) -> Cell | None:
-        """The cell of an object, when it has one."""
+        """Return the cell of an object; None when it has none."""
         return self._cells.get(path)
 
     def cells(self) -> list[Cell]:
@@ -67,7 +67,7 @@ class BusiestObjects:
         return list(self._cells.values())
 
     def age(self) -> None:
-        """Halve the hits; objects that have none left and no news give their cells back."""
+        """Halve the hits; objects without hits and without news lose their cells."""
         for path, cell in list(self._cells.items()):
             cell.hits //= 2
             if not cell.hits and not (cell.dirty and cell.seen >= REPORTED_FROM):

@@ -6,14 +6,14 @@ from typing import Final
 
 from sluice_core.metrics.sketch import Sketch
 
-#: Columns that a worker can count at most.
+#: Greatest number of columns of a worker.
 MOST_COLUMNS: Final = 256
-#: Where cells that are gone count.
+#: The columns in which removed cells count.
 _NOWHERE: Final[list[float]] = [0] * MOST_COLUMNS
 
 
 class CellSketch:
-    """A sketch, and its buckets that changed since the agent heard of them."""
+    """A sketch, and the buckets that changed since the last delivery to the agent."""
 
     __slots__ = ("changed", "counts")
 
@@ -22,21 +22,21 @@ class CellSketch:
         self.changed: set[int] = set()
 
     def renew(self) -> None:
-        """The agent may not know any bucket."""
+        """Mark every bucket as changed: the agent may not know any."""
         self.changed.update(self.counts)
 
     def news(self) -> Sketch:
-        """The sketch of what changed."""
+        """The sketch of the changed buckets."""
         return {bucket: self.counts[bucket] for bucket in self.changed}
 
 
 class Cell:
     """The totals of a tenant, a container or an object.
 
-    ``born`` tells the agent that counting began anew.  ``sketches`` are by name.  ``hits`` ranks objects, ``seen``
-    counts an object's requests since it has a cell, ``uploads`` a container's since the last one that was sampled.
-    A cell that is ``gone`` takes counts of requests that still hold it, and nobody hears of them, whatever columns
-    there are then.
+    ``born`` shows the agent that counting restarted.  ``sketches`` are by name.  ``hits`` ranks objects, ``seen``
+    counts an object's requests since the allocation of its cell, ``uploads`` a container's uploads since the last
+    sample.  A cell that is ``gone`` still accepts counts of requests that hold it, for any set of columns, but is not
+    reported.
     """
 
     __slots__ = (

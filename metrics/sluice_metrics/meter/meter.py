@@ -1,20 +1,20 @@
 """The host of the metrics inside a Swift worker.
 
-This runs on Swift's request path, so its shape follows from what it costs:
+It runs in Swift's request path, so its structure follows from the cost:
 
 * A request finds its two cells (tenant, container) once, at ``begin``; events add to both.
-* ``admitted`` and ``ended`` answers depend on the method only: each metric is asked once per method.
-* A byte event asks the metrics that override it, and no others.  Whoever counts the bytes tells them in portions.
-* A cell that changed stands in a list once (``rows``), so ``changed`` costs what changed and not what exists.
-* Metrics that count single objects too (``busiest``) find the object's cell when the request is admitted: a flood
-  of requests that Swift refuses takes nobody's place.
-* Which metrics there are may change (``measure``): columns move, requests under way go on with the cells they hold.
-  A request counts no end for a metric that did not see it begin, or a level would sink below zero.
+* ``admitted`` and ``ended`` answers depend on the method only: each metric is called once per method.
+* A byte event calls only the metrics that override it.  The caller reports bytes in portions.
+* A changed cell is in a list once (``rows``), so the cost of ``changed`` depends on the changed cells, not on all
+  cells.
+* Metrics that also count single objects (``busiest``) find the object's cell when the request is admitted: requests
+  that Swift refuses cannot displace objects.
+* The set of metrics may change (``measure``): columns move, present requests keep their cells.
+  A request counts no end for a metric that was added after its beginning, or a level would become negative.
 
-One thread calls all of it (green threads count as one: nothing here waits).  A metric that raises, or
-answers something else than a finite number, is switched off for that event, counted in ``failures``
-and logged; the request goes on.  A gauge is then switched off altogether, since one that no longer
-comes down would stay up for ever.
+One thread calls all of it (green threads count as one: nothing here waits).  A metric that raises, or returns a value
+that is not a finite number, is switched off for that event, counted in ``failures`` and logged; the request continues.
+A gauge is then switched off altogether, since its level could no longer fall.
 """
 
 from __future__ import annotations
@@ -35,23 +35,24 @@ from sluice_metrics.meter.rows import Row, Rows
 from sluice_metrics.meter.sampling import Sample, Sampler
 
 _Answer = Callable[[str, int], float]
-#: What an event adds: number of the column, amount, and whether objects count it too.
+#: The additions of an event: number of the column, amount, and whether objects count it too.
 _Addition = tuple[int, float, bool]
 _Additions = tuple[_Addition, ...]
-#: Who answers an event: number of the column, the method, and whether objects count it too.
+#: The metrics that answer an event: number of the column, the method, and whether objects count it too.
 _Answers = tuple[tuple[int, _Answer, bool], ...]
 
 _log = logging.getLogger(__name__)
 
 _EVENTS: Final = ("admitted", "received", "sent", "ended", "sampled", "responded")
-#: Methods whose answers are remembered; clients may invent more.
+#: Methods whose answers are cached; clients may send any method.
 _KNOWN_METHODS: Final = 32
 
 
 class RequestHandle:
-    """One request: tell it what happens, in the order of ``sluice_metrics.api``.
+    """One request: its methods report events, in the order of ``sluice_metrics.api``.
 
-    ``admitted`` and ``ended`` count once however often they are called, and ``ended`` of a request
+    ``admitted`` and ``ended`` count once, however often they are called, and ``ended`` of a request that was never
+    admitted
     that was never admitted counts nothing.
     """
 
@@ -66,7 +67,7 @@ class RequestHandle:
         self._state = 0
 
     def admitted(self, method: str) -> None:
-        """Swift let the request in."""
+        """Swift authorized the request."""
         if self._state == 0:
             meter = self._meter
             self._state = meter.generation
@@ -77,7 +78,7 @@ class RequestHandle:
             self._add(meter.learn("admitted", method) if additions is None else additions)
 
     def ended(self, method: str) -> None:
-        """The request is over."""
+        """The request has ended."""
         began = self._state
         if began > 0:
             self._state = -1
@@ -96,11 +97,11 @@ class RequestHandle:
         self._ask("sent", self._meter.on_sent, method, size)
 
     def responded(self, response: Response, seconds: float) -> None:
-        """The response is over, ``seconds`` after the request came; to be told once."""
+        """The response has ended, ``seconds`` after the request arrived; call it once."""
         self._meter.responses.count(self._tenant, self._container, response, seconds)
 
     def sample(self) -> Sample | None:
-        """An upload begins: what takes its first bytes, when it is one to be looked into."""
+        """An upload begins: return the sample of its first bytes, or None when it is not sampled."""
         sampler = self._meter.sampler
         return sampler.begin(self._tenant, self._container) if sampler.size else None
 
@@ -147,17 +148,17 @@ class Meter:
     ) -> None:
         """
         :param clock: the machine's monotonic clock, the same for worker and agent
-        :param forget: seconds after which a path without news is forgotten
-        :param objects: how many objects are counted by themselves
+        :param forget: seconds after which a path without news is dropped
+        :param objects: number of objects that are counted separately
         """
         self._clock = clock
         self._aged = clock()
         self.rows = Rows(clock, forget, objects)
         self._cells = self.rows.cells
-        #: How often the metrics changed, counted from one.
+        #: Number of changes of the metrics, counted from one.
         self.generation = 0
         self._metrics: list[Metric] = []
-        #: Of each metric, the generation that it counts from.
+        #: For each metric, the generation since which it counts.
         self._since: list[int] = []
         self._off: set[tuple[str, int]] = set()
         self._of_objects: list[bool] = []
@@ -176,12 +177,12 @@ class Meter:
         self.measure(metrics)
 
     def measure(self, metrics: Iterable[Metric]) -> None:
-        """Count these from now on; say hello anew afterwards.
+        """Count these from now on; send a new hello afterwards.
 
-        Of a metric that stays everything is kept, of a total that is replaced under its name what it counted; all
-        else begins at zero.
+        Totals of a metric that stays are kept, also of a total that is replaced under its name; all others begin at
+        zero.
 
-        :raises ValueError: when there are more than a cell has room for
+        :raises ValueError: when there are more columns than a cell can have
         """
         wanted = list(metrics)
         names, weights = _columns(wanted)
@@ -219,7 +220,7 @@ class Meter:
         return RequestHandle(self, cells.get(account) or add(account), cells.get(path) or add(path), name)
 
     def changed(self) -> list[Row]:
-        """Rows that changed since they got through, for ``Counters.rows``; forgets idle ones."""
+        """Return rows that changed since their delivery, for ``Counters.rows``; drop idle ones."""
         now = self._clock()
         if now - self._aged >= AGEING:
             self._aged = now
@@ -229,29 +230,29 @@ class Meter:
         return self.rows.changed()
 
     def sketches(self, rows: Sequence[Row]) -> dict[str, list[list[float]]]:
-        """What changed of the sketches of ``rows``, for ``Counters.sketches``."""
+        """Return the changed buckets of the sketches of ``rows``, for ``Counters.sketches``."""
         return {name: self.rows.sketches(name, rows) for name in {name for name, _ in self.quantiles.values()}}
 
     def delivered(self, rows: Iterable[Row]) -> None:
-        """These ``rows`` of ``changed`` reached the agent; what moved on meanwhile stays changed."""
+        """These ``rows`` of ``changed`` reached the agent; counts since then stay changed."""
         self.rows.delivered(rows)
 
     def reconnected(self) -> None:
-        """Send every row anew (levels above all): another agent listens now."""
+        """Send every row again (levels above all): another agent is connected."""
         self.rows.touch_all()
 
     # What follows is for RequestHandle, Sampler and ResponseCounter.
 
     def seen_by(self, generation: int, additions: _Additions) -> _Additions:
-        """The additions of those metrics that were there in ``generation`` already."""
+        """The additions of those metrics that existed in ``generation``."""
         return tuple(one for one in additions if self._since[one[0]] <= generation)
 
     def touch(self, *cells: Cell) -> None:
-        """Note that ``cells`` changed."""
+        """Mark ``cells`` as changed."""
         self.rows.touch(*cells)
 
     def learn(self, event: str, method: str) -> _Additions:
-        """Ask the metrics once what ``event`` of ``method`` adds, and remember it."""
+        """Call the metrics once for the additions of ``event`` of ``method``, and cache them."""
         amounts = []
         for number, metric in enumerate(self._metrics):
             if (event, number) in self._off:
@@ -266,7 +267,7 @@ class Meter:
             if amount:
                 amounts.append((number, amount))
         known = self.on_admitted if event == "admitted" else self.on_ended
-        # A gauge may just have been switched off, by a metric asked above.
+        # A gauge may just have been switched off by a metric that was called above.
         additions = tuple(
             (number, amount, self._of_objects[number]) for number, amount in amounts if (event, number) not in self._off
         )
@@ -275,7 +276,7 @@ class Meter:
         return additions
 
     def fail(self, event: str, number: int, error: Exception) -> None:
-        """Switch metric ``number`` off for ``event``, a gauge for everything."""
+        """Switch metric ``number`` off for ``event``; switch a gauge off for all events."""
         metric = self._metrics[number]
         what = f"{metric.info.name}.{event}"
         self.failures[what] = self.failures.get(what, 0) + 1
@@ -313,7 +314,7 @@ class Meter:
 def _columns(metrics: list[Metric]) -> tuple[tuple[str, ...], dict[int, int]]:
     """Names of all columns, and the columns of weights by the numbers of their metrics.
 
-    The column of a quantile is the weight of what its sketch counted; only that of the sketch's name grows.
+    The column of a quantile is the weight of its sketch's counts; only that of the sketch's name grows.
     """
     means = [number for number, metric in enumerate(metrics) if metric.sample_size or metric.mean]
     weights = {number: len(metrics) + at for at, number in enumerate(means)}

@@ -1,9 +1,9 @@
-"""What responses add to metrics that are means over them, or quantiles of their seconds.
+"""The additions of responses to metrics that are means over them, or quantiles of their durations.
 
-Most responses are equal (``GET``, 200), so a metric is asked once for each :class:`~sluice_metrics.api.Response` and
-its answer remembered: a request costs one look-up here, and an addition for each metric that its response concerns.
-Amounts and weights are running totals in columns of their own; an agent adds them up over its workers and divides.
-Seconds go to a sketch of the cell, one for all quantiles that count the same responses.
+Most responses are equal (``GET``, 200), so a metric is called once for each :class:`~sluice_metrics.api.Response` and
+its answer cached: a request costs one look-up here, and an addition for each metric of its response.  Amounts and
+weights are running totals in columns of their own; an agent adds them up over its workers and divides.  Seconds are
+counted in a sketch of the cell, one for all quantiles of the same responses.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from sluice_core.metrics.sketch import find_bucket
 from sluice_metrics.api import Metric, Response
 from sluice_metrics.meter.cell import Cell, CellSketch
 
-#: Different responses that are remembered; clients may invent methods.
+#: Number of different responses in the cache; clients may send any method.
 _KNOWN: Final = 256
-#: Number of a column and what a response adds to it.
+#: Number of a column and the addition of a response.
 _Additions = tuple[tuple[int, float], ...]
-#: Name of a sketch and how often a response counts there.
+#: Name of a sketch and how often a response counts in it.
 _Counts = tuple[tuple[str, float], ...]
 
 
 class Measured(Protocol):
-    """What the counter of responses needs of the meter."""
+    """The meter's methods that the counter of responses needs."""
 
     def touch(self, *cells: Cell) -> None:
-        """Note that ``cells`` changed."""
+        """Mark ``cells`` as changed."""
 
     def fail(self, event: str, number: int, error: Exception) -> None:
         """Switch a metric off."""
@@ -43,10 +43,10 @@ class ResponseCounter:
         self._metrics: list[tuple[int, int | None, Metric]] = []
 
     def measure(self, metrics: Iterable[tuple[int, int | None, Metric]]) -> None:
-        """Count for these from now on.
+        """Count for these metrics from now on.
 
-        :param metrics: number of its column, number of that of its weights (None for a quantile, which has weights
-            alone), and each metric
+        :param metrics: number of its column, number of the column of its weights (None for a quantile, which has
+            weights only), and each metric
         """
         self._metrics = list(metrics)
         self._known = {}
@@ -56,7 +56,7 @@ class ResponseCounter:
         self.measure([one for one in self._metrics if one[0] != number])
 
     def count(self, tenant: Cell, container: Cell, response: Response, seconds: float) -> None:
-        """``response``, to a request for an object in ``container``, is over."""
+        """Count ``response`` to a request for an object in ``container``."""
         additions, sketches = self._known.get(response) or self._learn(response)
         if not additions:
             return
@@ -78,7 +78,7 @@ class ResponseCounter:
             self._meter.touch(tenant, container)
 
     def _learn(self, response: Response) -> tuple[_Additions, _Counts]:
-        """Ask the metrics once what ``response`` adds, and remember it."""
+        """Call the metrics once for the additions of ``response``, and cache them."""
         additions: list[tuple[int, float]] = []
         sketches: list[tuple[str, float]] = []
         for number, weights, metric in list(self._metrics):

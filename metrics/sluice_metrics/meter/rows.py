@@ -1,6 +1,6 @@
-"""The rows of one worker: a cell for each path that it counts, and which of them the agent has not heard of.
+"""The rows of one worker: a cell for each counted path, and the cells with news for the agent.
 
-A cell that changed stands in a list once, so :meth:`Rows.changed` costs what changed and not what exists.
+A changed cell is in a list once, so the cost of :meth:`Rows.changed` depends on the changed cells, not on all cells.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sluice_metrics.meter.cell import Cell
 
 Row = tuple[str, int, tuple[float, ...]]
 
-#: Sweeps per time-to-forget.
+#: Number of sweeps in the time after which rows are dropped.
 _SWEEPS: Final = 4
 
 
@@ -26,8 +26,8 @@ class Rows:
     def __init__(self, clock: Callable[[], float], forget: float, most_objects: int) -> None:
         """
         :param clock: the machine's monotonic clock, the same for worker and agent
-        :param forget: seconds after which a path without news is forgotten
-        :param most_objects: how many objects are counted by themselves
+        :param forget: seconds after which a path without news is dropped
+        :param most_objects: number of objects that are counted separately
         """
         self._clock = clock
         self._forget = forget
@@ -43,12 +43,12 @@ class Rows:
         self.objects: BusiestObjects | None = None
 
     def move(self, moved: list[int | None], levels: list[int], with_objects: bool, sketches: set[str]) -> None:
-        """Give all cells other columns.
+        """Change the columns of all cells.
 
-        :param moved: of each column where it was before; None for one that is new
+        :param moved: for each column its former number; None for a new one
         :param levels: the columns that are levels
         :param with_objects: whether single objects are counted
-        :param sketches: names of those that are kept
+        :param sketches: names of the kept sketches
         """
         self._width, self._levels = len(moved), levels
         if not with_objects:
@@ -63,19 +63,19 @@ class Rows:
             cell.sketches = {name: sketch for name, sketch in cell.sketches.items() if name in sketches}
 
     def add(self, path: str) -> Cell:
-        """The cell of a path that has none yet."""
+        """Add the cell of a new path."""
         cell = self.cells[path] = self._make(path)
         return cell
 
     def touch(self, *cells: Cell) -> None:
-        """Note that ``cells`` changed."""
+        """Mark ``cells`` as changed."""
         for cell in cells:
             if not cell.dirty:
                 cell.dirty = True
                 self._dirty.append(cell)
 
     def touch_all(self) -> None:
-        """Every row with a value is news again."""
+        """Mark every row with a value as changed."""
         for cell in self._all():
             if any(cell.values):
                 self.touch(cell)
@@ -83,7 +83,7 @@ class Rows:
                 sketch.renew()
 
     def changed(self) -> list[Row]:
-        """Rows that changed since they got through; forgets idle ones."""
+        """Return rows that changed since their delivery; drop idle ones."""
         now = self._clock()
         self._dirty = [cell for cell in self._dirty if not cell.gone]
         for cell in self._dirty:
@@ -94,7 +94,7 @@ class Rows:
         return [(cell.path, cell.born, tuple(cell.values)) for cell in self._dirty if _is_news(cell)]
 
     def delivered(self, rows: Iterable[Row]) -> None:
-        """These ``rows`` of ``changed`` reached the agent; what moved on meanwhile stays changed."""
+        """These ``rows`` of ``changed`` reached the agent; counts since then stay changed."""
         for path, born, values in rows:
             cell = self._find(path)
             if cell is not None and cell.born == born and tuple(cell.values) == tuple(values):
@@ -104,7 +104,7 @@ class Rows:
         self._dirty = [cell for cell in self._dirty if cell.dirty]
 
     def sketches(self, name: str, rows: Iterable[Row]) -> list[list[float]]:
-        """Of each of ``rows`` what changed of its sketch called ``name``, packed; empty for nothing."""
+        """Return for each of ``rows`` the changed buckets of its sketch ``name``, packed; empty without changes."""
         cells = (self._find(path) for path, _, _ in rows)
         found = (None if cell is None else cell.sketches.get(name) for cell in cells)
         return [[] if sketch is None else pack(sketch.news()) for sketch in found]
@@ -124,7 +124,7 @@ class Rows:
         return cell
 
     def _sweep(self, now: float) -> None:
-        """Forget rows that are idle and whose levels are down, unless a request still holds them."""
+        """Drop rows that are idle and have no level, unless a request still holds them."""
         idle = [
             path
             for path, cell in self.cells.items()
@@ -133,12 +133,12 @@ class Rows:
         for path in idle:
             held = weakref.ref(self.cells.pop(path))
             survivor = held()
-            if survivor is not None:  # a request that is still silent counts here later
+            if survivor is not None:  # a request without events so far counts here later
                 self.cells[path] = survivor
                 for sketch in survivor.sketches.values():
-                    sketch.renew()  # the agent forgets, too
+                    sketch.renew()  # the agent drops it, too
 
 
 def _is_news(cell: Cell) -> bool:
-    """Whether the agent shall hear of a cell; of objects only those that are asked for again."""
+    """Whether to report a cell to the agent; objects only from their second request on."""
     return not cell.seen or cell.seen >= REPORTED_FROM

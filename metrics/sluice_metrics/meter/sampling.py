@@ -1,4 +1,4 @@
-"""Samples of uploads: which are taken, and what becomes of them.
+"""Samples of uploads: which are taken, and how they are averaged.
 
 A sample costs time (a codec over 64 KiB takes some 100 µs), so samples are rationed: of a container's uploads the first
 and then one in :data:`ONE_IN`, and of all uploads of a worker at most :data:`PER_SECOND`.  Each sample counts for its
@@ -18,17 +18,17 @@ from sluice_metrics.meter.cell import Cell
 ONE_IN: Final = 8
 PER_SECOND: Final = 10.0
 KEPT: Final = 0.8
-#: Uploads below this tell too little.
+#: Smaller uploads are not sampled.
 MIN_SAMPLE: Final = 1024
-#: Seconds after the last sample for which a value stands.
+#: Seconds after the last sample for which a value is reported.
 VALUE_LIFETIME: Final = 300.0
 
 
 class Sampled(Protocol):
-    """What samplers need of the meter."""
+    """The meter's methods that samplers need."""
 
     def touch(self, *cells: Cell) -> None:
-        """Note that ``cells`` changed."""
+        """Mark ``cells`` as changed."""
 
     def fail(self, event: str, number: int, error: Exception) -> None:
         """Switch a metric off."""
@@ -46,14 +46,14 @@ class Sample:
         self._pieces: list[bytes] = []
 
     def add(self, data: bytes) -> bool:
-        """Take the next bytes; return True when that is enough, and :meth:`end` is due."""
+        """Add the next bytes; return True when the sample is complete, and :meth:`end` is due."""
         piece = data[: self._left]
         self._pieces.append(piece)
         self._left -= len(piece)
         return not self._left
 
     def end(self) -> None:
-        """End the sample: no more comes, or no more is wanted; called once."""
+        """End the sample: no more bytes arrive, or no more are needed; called once."""
         data = b"".join(self._pieces)
         self._pieces = []
         if len(data) >= MIN_SAMPLE:
@@ -72,7 +72,7 @@ class Sampler:
         self.measuring(())
 
     def measuring(self, metrics: Iterable[tuple[int, int, Metric]]) -> None:
-        """Measure these from now on, samples that are being taken included.
+        """Measure these from now on, present samples included.
 
         :param metrics: number of its column of amounts, of weights, and each metric that samples
         """
@@ -84,7 +84,7 @@ class Sampler:
         self.measuring([one for one in self._metrics if one[0] != number])
 
     def begin(self, tenant: Cell, container: Cell) -> Sample | None:
-        """The sample that collects an upload, when it is one to be looked into."""
+        """Return the sample of an upload; None when it is not sampled."""
         if not self.size:
             return None
         number, container.uploads = container.uploads, container.uploads + 1
@@ -110,7 +110,7 @@ class Sampler:
         self._meter.touch(*cells)
 
     def age(self, now: float) -> None:
-        """Withdraw values that are too old to stand."""
+        """Remove values that are too old."""
         for cell, last in list(self._last.items()):
             if now - last >= VALUE_LIFETIME:
                 del self._last[cell]

@@ -1,4 +1,4 @@
-"""The contract suite: what every metric must pass, ours and a stranger's.
+"""The contract suite, which every metric must pass, built-in or third-party.
 
 Subclass and name your metric; pytest finds the rest::
 
@@ -18,7 +18,7 @@ from sluice_metrics.native import refusal_reason
 
 
 class FakeClock:
-    """A clock that stands until it is moved."""
+    """A clock that does not move by itself."""
 
     def __init__(self, now: float = 1000.0) -> None:
         self.now = now
@@ -36,7 +36,7 @@ def whole_request(
     response: Response | None = None,
     seconds: float = 0.1,
 ) -> None:
-    """Tell ``handle`` the life of one request; ``response`` is an empty 200 unless another one is given."""
+    """Report one whole request to ``handle``; ``response`` is an empty 200 by default."""
     handle.admitted(method)
     for size in received:
         handle.received(method, size)
@@ -48,7 +48,7 @@ def whole_request(
 
 
 def upload(handle: RequestHandle, *pieces: bytes) -> bool:
-    """Tell ``handle`` of a PUT with ``pieces`` of a body; True when it was looked into."""
+    """Report a PUT with ``pieces`` of a body to ``handle``; return True when it was sampled."""
     handle.admitted("PUT")
     sample = taken = handle.sample()
     for piece in pieces:
@@ -68,7 +68,7 @@ def values(meter: Meter, rows: list[Row]) -> dict[str, dict[str, float]]:
 
 
 class MetricContract:
-    """Every promise of ``sluice_metrics.api``, as tests."""
+    """Every rule of ``sluice_metrics.api``, as tests."""
 
     metric: ClassVar[type[Metric]]
 

@@ -1,4 +1,4 @@
-"""What each built-in metric counts, by request."""
+"""The counts of each built-in metric, by request."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_every_built_in_has_its_suite():
     assert {one.metric for one in MetricContract.__subclasses__()} >= set(BUILT_IN)
 
 
-#: What a response, whatever it is, counts.
+#: The counts of every response.
 RESPONSE = {"ERRORS:weight": 1, "RESPONSE_TIME:weight": 1}
 NOTHING = dict.fromkeys(Meter([one() for one in BUILT_IN]).names, 0)
 

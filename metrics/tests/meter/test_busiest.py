@@ -1,4 +1,4 @@
-"""The busiest objects: who is counted, how exactly, and in how little memory."""
+"""The busiest objects: which are counted, how exactly, and in how little memory."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_who_gets_more_than_one_request_in_limit_keeps_its_place_and_is_counted_
 
 
 def test_busy_objects_among_very_many_others_reach_the_agent_exactly(clock):
-    """Ten objects get a third of the requests, twenty thousand others the rest."""
+    """Ten objects receive a third of the requests, twenty thousand others the rest."""
     meter, totals = Meter([GetsSec()], clock, objects=100), Totals(clock)
     totals.add_worker(Hello("w", "proxy", 1, {}, meter.names, meter.gauges))
     clock.now += 1

@@ -1,4 +1,4 @@
-"""The host of the metrics: what gets through, what is forgotten, what a broken metric does."""
+"""The host of the metrics: delivered rows, dropped rows, and the effect of a broken metric."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def test_rows_of_one_instant_have_different_births(meter):
 
 
 def broken(event, gauge=False, answer=None):
-    """A metric whose ``event`` raises, or answers ``answer``."""
+    """A metric whose ``event`` raises, or returns ``answer``."""
 
     def fault(self, *args):
         if answer is None:

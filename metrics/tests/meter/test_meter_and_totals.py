@@ -1,4 +1,4 @@
-"""What workers count is what the agent sees, whatever gets lost between them."""
+"""The agent's totals equal the workers' counts, whatever messages are lost."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STEPS = st.lists(
 
 
 class Loop:
-    """A worker, an agent and a wire that loses what it is told to."""
+    """A worker, an agent and a connection that loses messages on demand."""
 
     def __init__(self):
         self.clock = FakeClock()
@@ -60,7 +60,7 @@ class Loop:
 
     def wait(self, seconds, _):
         if self.clock.now + seconds - self.heard > AGENT_FORGETS / 2:
-            self.send(True, False)  # who lives sends each second: nothing is so unlucky that it is all lost for so long
+            self.send(True, False)  # a connected worker sends each second; not all messages are lost for so long
         self.clock.now += seconds
 
     def cut(self, *_):

@@ -1,4 +1,4 @@
-"""Means over responses, and quantiles of their seconds: what the meter counts of them."""
+"""The meter's means over responses, and quantiles of their durations."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_mean_that_is_replaced_goes_on_where_it_was_as_the_agent_thinks():
 
 
 def say(meter, totals):
-    """What grew since the last time, as an agent sees it."""
+    """The growth since the last call, as an agent sees it."""
     totals.add_worker(Hello("w", "proxy", 1, {}, meter.names, meter.gauges))
     totals.update(Counters("w", 0.0, tuple(meter.changed())))
     return totals.close_window(1.0)

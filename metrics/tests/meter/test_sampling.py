@@ -1,4 +1,4 @@
-"""Looking into uploads: which ones, what is kept of it, and that it ends."""
+"""Samples of uploads: which are taken, their values, and their end."""
 
 from __future__ import annotations
 

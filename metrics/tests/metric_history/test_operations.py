@@ -1,4 +1,4 @@
-"""The history of metrics in a real Redis: rows are written, ranges are read, series are found and forgotten."""
+"""The history of metrics in a real Redis: rows are written, ranges are read, series are found and deleted."""
 
 import struct
 
@@ -36,7 +36,7 @@ def means(store, resolution, begin, end, name="s1"):
 
 
 def write(store, resolution, at, points):
-    """Rows are written by the asynchronous store; the commands are the same."""
+    """Write rows through the asynchronous store; the commands are the same."""
     store.run(write_row(store.keys, resolution, at, points))
 
 

@@ -1,4 +1,4 @@
-"""Points of the history: packed, read back, and put together."""
+"""Points of the history: packed, unpacked, and combined."""
 
 import math
 import struct
