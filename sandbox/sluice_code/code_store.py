@@ -1,11 +1,11 @@
 """Uploaded code on one node: a folder of immutable files named by their SHA-256.
 
-Code is verified when it comes and whenever it is read, so what runs is what was registered, whatever happened to the
-folder.  A file whose bytes do not match its name is removed; it can only be fetched again.  The folder belongs to the
-process that fills it (0755, files 0444); readers need no right to write.
+Code is verified when it is added and whenever it is read, so the code that runs is the registered code, whatever
+happened to the folder.  A file whose bytes do not match its name is removed; it can only be fetched again.  The folder
+belongs to the process that fills it (0755, files 0444); readers need no write permission.
 
 Native code is used only after a trial on this node (``sluice_code.native_trial``).  An empty file beside the
-code, its *mark*, records a passed trial.  A mark outlives the process that made it: a node that was restarted goes on
+code, its *mark*, records a passed trial.  A mark is independent of the process that made it: a restarted node continues
 with the code that it could run before.
 """
 
@@ -41,9 +41,9 @@ class CodeStore:
         self.folder = Path(folder)
 
     def add(self, source: bytes | Iterable[bytes], sha256: str) -> Path:
-        """Keep the code in ``source`` under its name, all of it or nothing.
+        """Store the code in ``source`` under its name, as a whole or not at all.
 
-        :raises WrongDigest: when it is not the code of that name; nothing is kept
+        :raises WrongDigest: when it is not the code of that name; nothing is stored
         """
         path = self.path(sha256)
         self.folder.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -68,16 +68,16 @@ class CodeStore:
         return path
 
     def path(self, sha256: str) -> Path:
-        """Where the code of that name is, or would be.
+        """The path of the code of that name, whether or not it exists.
 
-        :raises BadUpload: when it is no SHA-256 in lower case hexadecimal
+        :raises BadUpload: when it is not a SHA-256 in lower case hexadecimal
         """
         if not _DIGEST.fullmatch(sha256):
             raise BadUpload(f"`{sha256}` is no SHA-256")
         return self.folder / sha256
 
     def has(self, sha256: str) -> bool:
-        """Whether the code is here; it may still be damaged."""
+        """Whether the code is stored here; it may still be damaged."""
         path = self.path(sha256)
         try:
             return path.is_file()
@@ -87,16 +87,16 @@ class CodeStore:
     def mark_proven(self, sha256: str, kind: str, main: str = "") -> None:
         """Record that the class ``main`` of this code passed its trial here, as code of that kind.
 
-        :raises OSError: when that cannot be written
+        :raises OSError: when the mark cannot be written
         """
         self._mark(sha256, kind, main).touch(mode=0o444)
 
     def unmark_proven(self, sha256: str, kind: str, main: str = "") -> None:
-        """Remove the mark: the node's software changed since, and the trial fails now."""
+        """Remove the mark: the node's software changed, and the trial fails now."""
         self._mark(sha256, kind, main).unlink(missing_ok=True)
 
     def is_proven(self, sha256: str, kind: str, main: str = "") -> bool:
-        """Whether this code is here and passed its trial."""
+        """Whether this code is stored here and passed its trial."""
         return self.has(sha256) and self._mark(sha256, kind, main).exists()
 
     def _mark(self, sha256: str, kind: str, main: str) -> Path:
@@ -104,10 +104,10 @@ class CodeStore:
         return self.path(sha256).with_name(f"{sha256}.proven-{words}")
 
     def read(self, sha256: str) -> bytes:
-        """The code of that name, verified.
+        """Return the code of that name, verified.
 
         :raises NotFound: when it is not here
-        :raises WrongDigest: when the file holds something else; it is removed
+        :raises WrongDigest: when the file has other content; it is removed
         :raises PeerError: when it cannot be read
         """
         path = self.path(sha256)

@@ -1,8 +1,8 @@
-"""Uploaded native code: read as text, loaded from verified bytes, and what it may import.
+"""Uploaded native code: read as text, loaded from verified bytes, and its permitted imports.
 
-Native code is an administrator's: it runs inside Swift's proxies and object servers, or in an actor host's child,
-with all their rights.  Nothing here confines it.  The checks find mistakes: code that cannot work is refused before it
-replaces code that works.
+Native code is the administrator's: it runs inside Swift's proxies and object servers, or in an actor host's child
+process, with all their rights.  Nothing here confines it.  The checks find mistakes: code that cannot work is refused
+before it replaces working code.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Final
 from sluice_code.code_store import BadUpload
 from sluice_core.messages.uploads import CONTROLLER_CODE, FILTER_CODE, METRIC_CODE
 
-#: How the file name of uploaded code begins, in tracebacks.
+#: Prefix of the file name of uploaded code, in tracebacks.
 _ORIGIN: Final = "<uploaded code"
 _CODECS: Final = frozenset({"zstandard", "lz4", "isal", "cryptography", "pyarrow", "msgpack"})
 #: Kind → packages beside the standard library that the role's extra brings (a test compares with setup.cfg).
@@ -31,9 +31,9 @@ OFFERED: Final[Mapping[str, frozenset[str]]] = {
 
 
 def check_source(code: bytes, kind: str) -> None:
-    """Look at uploaded code without running it.
+    """Check uploaded code without running it.
 
-    :raises BadUpload: when it is no Python, or imports what the nodes were not promised; names the line
+    :raises BadUpload: when it is not Python, or imports packages that nodes may lack; names the line
     """
     try:
         tree = ast.parse(code, "<uploaded code>")
@@ -66,7 +66,7 @@ def _imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 class _Loader(importlib.abc.InspectLoader):
-    """Loads one module out of bytes that were verified by whoever has them."""
+    """Loads one module from bytes that the caller has verified."""
 
     def __init__(self, code: bytes, origin: str) -> None:
         self._code = code
@@ -84,9 +84,9 @@ class _Loader(importlib.abc.InspectLoader):
 
 @contextlib.contextmanager
 def refuse_failures(what: str) -> Iterator[None]:
-    """Turn what uploaded code raises into :class:`BadUpload`.
+    """Convert exceptions of uploaded code into :class:`BadUpload`.
 
-    :param what: what failed, as the reason begins
+    :param what: what failed, as the beginning of the reason
     :raises BadUpload: with the exception and its text
     """
     try:
@@ -98,9 +98,9 @@ def refuse_failures(what: str) -> Iterator[None]:
 
 
 def load_class(code: bytes, sha256: str, base: type, main: str = "") -> type:
-    """The class ``main`` of uploaded code; without a name the only one that is a ``base``.
+    """Return the class ``main`` of uploaded code; without a name the only subclass of ``base``.
 
-    The module is called after its digest, so that two revisions stand side by side.
+    The module is named after its digest, so that two revisions can be loaded together.
 
     :raises BadUpload: when it cannot be loaded or has no such class
     """
@@ -131,7 +131,7 @@ def _module(code: bytes, name: str, origin: str) -> ModuleType:
     spec = importlib.util.spec_from_loader(name, loader, origin=origin)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses and typing look there
+    sys.modules[name] = module  # dataclasses and typing look the module up there
     try:
         loader.exec_module(module)
     except BaseException as error:
@@ -143,7 +143,7 @@ def _module(code: bytes, name: str, origin: str) -> ModuleType:
 
 
 def describe_error(error: BaseException) -> str:
-    """The error in one line, with the last line of uploaded code that it came through."""
+    """Return the error in one line, with the last line of uploaded code in its traceback."""
     line, trace = 0, error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code.co_filename.startswith(_ORIGIN):

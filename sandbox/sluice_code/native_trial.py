@@ -1,4 +1,4 @@
-"""Trials of uploaded native code: a child process loads the code before anybody relies on it.
+"""Trials of uploaded native code: a child process loads the code before any other process does.
 
 The API runs a trial before it accepts code; each agent runs one before it acknowledges code (with Swift's own
 interpreter, as Swift's user).  The child is ``python -m <module of the kind>``.  It reads one :class:`Trial` (JSON)
@@ -6,7 +6,8 @@ from standard input, loads the code, checks it against the contract of its kind 
 It has limits of time, memory and file sizes, and its output is discarded.  Code that ends the child or hangs it is
 refused.
 
-This module's own ``main`` tries controllers; ``sluice_filters.trial.trial`` and ``sluice_metrics.trial`` the others.
+This module's own ``main`` tries controllers; ``sluice_filters.trial.trial`` and ``sluice_metrics.trial`` try the
+others.
 """
 
 from __future__ import annotations
@@ -46,10 +47,10 @@ _ANSWER_LIMIT: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Trial(Message):
-    """What is to be tried: ``keyword`` and ``main`` may be empty, then the code says them.
+    """The code to be tried: ``keyword`` and ``main`` may be empty, then the code provides them.
 
     ``folder`` holds the code, each file called after its SHA-256.  ``earlier`` are revisions whose objects the new
-    one must be able to read.  Code that does not describe itself is of the ``environment`` NBDKIT, and has its
+    code must be able to read.  Code that does not describe itself is of the ``environment`` NBDKIT, and has its
     description in ``info``.
     """
 
@@ -67,7 +68,7 @@ class Trial(Message):
 
 @dataclass(frozen=True, slots=True)
 class Verdict(Message):
-    """``reason`` says why the code is unfit; empty when it can be used, and then ``main`` and ``info`` are its own."""
+    """``reason`` says why the code fails; empty when it can be used, and then ``main`` and ``info`` are its own."""
 
     reason: str = ""
     main: str = ""
@@ -76,7 +77,9 @@ class Verdict(Message):
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """The Python that runs trials, and the user and group that it becomes (only root can); empty: our own."""
+    """The Python that runs trials, and the user and group that it becomes (only root can); empty: those of this
+    process.
+    """
 
     python: str = ""
     user: str = ""
@@ -89,9 +92,9 @@ def trial_module(trial: Trial) -> str:
 
 
 def try_code(trial: Trial, interpreter: Interpreter | None = None) -> Verdict:
-    """Try code in a child process; its verdict, which is waited for :data:`_TIME_LIMIT` seconds at most.
+    """Try code in a child process; return its verdict after at most :data:`_TIME_LIMIT` seconds.
 
-    :raises PeerError: when no child can be had, which says nothing about the code
+    :raises PeerError: when no child process can be started, which is no verdict on the code
     """
     given = interpreter or Interpreter()
     command = [given.python or sys.executable, "-I", "-m", trial_module(trial)]
@@ -117,7 +120,7 @@ def try_code(trial: Trial, interpreter: Interpreter | None = None) -> Verdict:
         return Verdict(f"the code was not loaded within {_TIME_LIMIT:g} seconds")
     finally:
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)  # whatever the code started
+            os.killpg(child.pid, signal.SIGKILL)  # processes that the code started
         child.communicate()
     return _verdict(child.returncode, raw)
 
@@ -138,7 +141,7 @@ def _verdict(code: int, raw: bytes) -> Verdict:
 def serve_trial(judge: Callable[[Trial, bytes], Verdict]) -> None:
     """Read a trial from standard input, run it, and write its verdict to standard output."""
     answers = os.dup(1)
-    os.dup2(2, 1)  # what the code prints is no answer
+    os.dup2(2, 1)  # output of the code is not an answer
     _limit()
     try:
         trial = Trial.decode(sys.stdin.buffer.read())
@@ -150,11 +153,11 @@ def serve_trial(judge: Callable[[Trial, bytes], Verdict]) -> None:
         said = Verdict(f"the code cannot be read: {error.strerror}")
     with os.fdopen(answers, "wb") as out:
         out.write(said.encode())
-    os._exit(0)  # whatever the code registered for the end
+    os._exit(0)  # skips exit handlers of the code
 
 
 def _limit() -> None:
-    """Lower the resource limits of this process; hard limits that are lower already stay."""
+    """Lower the resource limits of this process; lower hard limits stay."""
     for what, wanted in (
         (resource.RLIMIT_CPU, int(_TIME_LIMIT)),
         (resource.RLIMIT_AS, _MEMORY),

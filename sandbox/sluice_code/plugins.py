@@ -1,6 +1,6 @@
-"""Third-party plugins, by entry point: one that cannot be used is reported and left out.
+"""Third-party plugins, by entry point: an unusable plugin is reported and left out.
 
-So a broken package never keeps Swift, an agent or the API from starting.
+So a broken package does not keep Swift, an agent or the API from starting.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ def load_plugins(
     unfit: Callable[[object], str],
     failures: dict[str, str] | None = None,
 ) -> dict[str, type[T]]:
-    """Every usable class by its name: ours first, then those of the entry point ``group``.
+    """Return every usable class by its name: built-in ones first, then those of the entry point ``group``.
 
-    :param unfit: why a loaded object cannot be used; empty when it can
-    :param failures: takes the reason of each plugin that was left out, by the entry point's name
+    :param unfit: returns why a loaded object cannot be used; empty when it can
+    :param failures: receives the reason of each plugin that was left out, by the entry point's name
     """
     plugins = {name_of(one): one for one in built_in}
     for entry in entry_points(group=group):

@@ -1,8 +1,8 @@
-"""Uploaded native code in a process that runs it: of each upload the newest revision that is proven on this node.
+"""Uploaded native code in a process that runs it: of each upload the newest revision with a passed trial on this node.
 
 The host of native code (a Swift worker) calls :meth:`ProvenCode.take` once a second.  A revision is loaded when the
 node's agent has tried it and put a mark beside the code.  A revision that nevertheless fails to load here is reported;
-the next older one is loaded, or stays.  Requests under way keep what they have, and no failure removes working code.
+the next older one is loaded, or stays.  Present requests keep their code, and no failure removes working code.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class ProvenCode(Generic[T]):
         taken: Container[str] = (),
     ) -> None:
         """
-        :param kind: of the uploads that are wanted; others are ignored
-        :param load: makes what is hosted, out of an upload as it was in one revision and its code
-        :param taken: keywords that are not for uploads
+        :param kind: the kind of the uploads that are loaded; others are ignored
+        :param load: makes the hosted object, from an upload as it was in one revision and its code
+        :param taken: keywords that uploads must not use
         """
         self._kind = kind
         self._store = store
@@ -51,7 +51,7 @@ class ProvenCode(Generic[T]):
         self._seen: tuple[Upload, ...] | None = None
         self._waiting = False
         self._said: dict[str, str] = {}
-        #: What cannot be loaded in this process, by keyword, digest and class: it is not tried again.
+        #: Code that cannot be loaded in this process, by keyword, digest and class: it is not loaded again.
         self._failed: set[tuple[str, str, str]] = set()
 
     @property
@@ -60,9 +60,9 @@ class ProvenCode(Generic[T]):
         return {keyword: one.loaded for keyword, one in self._made.items()}
 
     def update(self, uploads: tuple[Upload, ...]) -> bool:
-        """Load these uploads and no others; True when ``found`` changed.
+        """Load these uploads and no others; return True when ``found`` changed.
 
-        Cheap when ``uploads`` is the same tuple as before and all of them are loaded in their newest revision.
+        Cheap when ``uploads`` is the same tuple as before and all of them have their newest revision loaded.
         """
         if uploads is self._seen and not self._waiting:
             return False
@@ -96,7 +96,7 @@ class ProvenCode(Generic[T]):
         return False
 
     def _loaded(self, upload: Upload) -> T | None:
-        """None when it is not proven here, or fails."""
+        """Load the upload; return None when it has no passed trial here, or fails."""
         name = upload.keyword, upload.sha256, upload.main
         if name in self._failed:
             return None
@@ -121,7 +121,7 @@ class ProvenCode(Generic[T]):
 
 
 def _essence(upload: Upload) -> Upload:
-    """``upload`` without the fields that do not matter to a process that runs it."""
+    """``upload`` without the fields that have no effect on a process that runs it."""
     return replace(
         upload, revisions=(), earlier=(), created=0, created_by="", self_service=False, running=True, reverse=False
     )

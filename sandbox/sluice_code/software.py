@@ -1,10 +1,10 @@
-"""Which build of Sluice a process runs: the version of the distribution, and a digest of its code.
+"""The build of Sluice that a process runs: the version of the distribution, and a digest of its code.
 
 Versions change with releases, and nodes are upgraded from one commit to the next.  So the digest is part of the
-version, as a local one (PEP 440): ``openstack-sluice 0.2.0+5f0c9a3e1b``.  It is that of the code as it is installed,
-wherever it comes from: a wheel has the digests of its files in its RECORD, of an editable installation or a system's
-package they are taken from the files.  One and the same code has one digest in all of them.  Reading it takes some
-0.1 s, so it is done once, when a process starts.
+version, as a local one (PEP 440): ``openstack-sluice 0.2.0+5f0c9a3e1b``.  It is the digest of the installed code,
+independently of its source: a wheel has the digests of its files in its RECORD; those of an editable installation or a
+system package are computed from the files.  The same code has the same digest in all of them.  Reading it takes some
+0.1 s, so it is read once, when a process starts.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from typing import Final
 
 from sluice_core.process.distributions import DISTRIBUTION
 
-#: What files of code are called; others are built on the node, or change no behaviour.
+#: Suffixes of code files; other files are built on the node, or do not change behaviour.
 CODE: Final = frozenset({".py", ".json", ".c", ".h"})
 _DIGITS: Final = 10
 
 
 @cache
 def software() -> str:
-    """Name, version and digest of what is installed."""
+    """Name, version and digest of the installed distribution."""
     try:
         distribution = metadata.distribution(DISTRIBUTION)
     except metadata.PackageNotFoundError:
@@ -38,7 +38,7 @@ def software() -> str:
 
 
 def code_digest(files: Iterable[tuple[str, str]]) -> str:
-    """The digest of the digests of all files.
+    """Return the digest of the digests of all files.
 
     :param files: path below the packages → digest of its content
     """
@@ -49,7 +49,7 @@ def code_digest(files: Iterable[tuple[str, str]]) -> str:
 
 
 def _recorded(distribution: metadata.Distribution, packages: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """The files of ``packages`` in the RECORD of an installed wheel; none of an editable installation."""
+    """Yield the files of ``packages`` in the RECORD of an installed wheel; none of an editable installation."""
     names = frozenset(packages)
     for one in distribution.files or ():
         if one.parts[0] in names and one.suffix in CODE and one.hash is not None:
@@ -57,7 +57,7 @@ def _recorded(distribution: metadata.Distribution, packages: Iterable[str]) -> I
 
 
 def _read(packages: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """The files of ``packages`` where they are imported from, with digests as a RECORD has them."""
+    """Yield the files of ``packages`` where they are imported from, with digests in the form of a RECORD."""
     for package in packages:
         spec = find_spec(package)
         for place in () if spec is None else spec.submodule_search_locations or ():
@@ -65,7 +65,7 @@ def _read(packages: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def read_files(folder: Path, package: str) -> Iterator[tuple[str, str]]:
-    """The files of code of one package: path below the packages, digest."""
+    """Yield the code files of one package: path below the packages, digest."""
     for path in folder.rglob("*"):
         if path.suffix in CODE and path.is_file():
             digest = urlsafe_b64encode(sha256(path.read_bytes()).digest()).rstrip(b"=")

@@ -1,8 +1,8 @@
 """Uploaded code in Swift: objects named by their SHA-256.
 
-The API stores code and agents fetch it, both through an ordinary account.  So the code is as safe as any other data and
-needs no store of its own.  Calls block on the network: asyncio hands them to a thread.  Every fault of the network, of
-Swift or of Keystone is a :class:`PeerError`.
+The API stores code and agents fetch it, both through an ordinary account.  So the code is stored as safely as other
+data, without a separate store.  Calls block on the network: asyncio runs them in a thread.  A fault of the network, of
+Swift or of Keystone raises a :class:`PeerError`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sluice_core.connections.swift_account import SwiftAccount, SwiftResponse
 from sluice_core.errors import NotFound, PeerError
 from sluice_core.options import Option, OptionError
 
-#: Options of the processes that use the store; an empty ``code_auth_url`` means none.
+#: Options of the processes that use the store; an empty ``code_auth_url`` disables it.
 OPTIONS: Final = (
     Option(
         "code_auth_url",
@@ -41,7 +41,7 @@ class SwiftCodeStoreSettings:
 
     @classmethod
     def from_options(cls, values: Mapping[str, Any]) -> Self | None:
-        """The settings in the values of :data:`OPTIONS`; None when none is configured.
+        """Return the settings in the values of :data:`OPTIONS`; None when none is configured.
 
         :raises OptionError: when the key cannot be read
         """
@@ -64,7 +64,7 @@ class SwiftCodeStore:
         self._account = SwiftAccount(settings.auth_url, settings.user, lambda: settings.key)
 
     def put(self, sha256: str, code: Iterable[bytes], size: int) -> None:
-        """Keep ``size`` bytes of code under their digest; Swift has all of it, or nothing."""
+        """Store ``size`` bytes of code under their digest, as a whole or not at all."""
         with self._account.request("PUT", f"/{self._settings.container}") as answer:
             if answer.status not in (201, 202):
                 raise PeerError(f"swift does not make the container for code: {answer.status}")
@@ -74,9 +74,9 @@ class SwiftCodeStore:
                 raise PeerError(f"swift does not take the code: {answer.status}")
 
     def get(self, sha256: str) -> SwiftResponse:
-        """The code with this digest, in pieces: whoever takes them verifies them, and closes what is returned.
+        """Return the code with this digest, in pieces: the caller verifies them, and closes the response.
 
-        :raises NotFound: when there is none
+        :raises NotFound: when Swift does not have it
         """
         answer = self._account.request("GET", self._path(sha256))
         if answer.status == 200:

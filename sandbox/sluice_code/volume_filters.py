@@ -1,7 +1,7 @@
-"""Uploaded filters of volumes: shared objects against nbdkit's filter API, and what their registration says of them.
+"""Uploaded filters of volumes: shared objects with nbdkit's filter API, and their registration.
 
-Of a shared object only the tables of the ELF file are read, within its bounds (elf(5)): whether this machine could load
-it, and what it exports; nothing is loaded.
+Only the tables of a shared object's ELF file are read, within its bounds (elf(5)): whether this machine could load it,
+and its exports; nothing is loaded.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from sluice_code.code_store import BadUpload
 from sluice_core.describe import FILTER, KONNECTOR, NBDKIT, VOLUMES, ActionInfo, Parameter
 from sluice_core.messages.uploads import Upload
 
-#: The function by which nbdkit gets to know a filter.
+#: The function through which nbdkit loads a filter.
 ENTRY: Final = "filter_init"
-#: Bytes of a shared object; each volume that uses it holds it in memory.
+#: Maximum size of a shared object in bytes; each volume that uses it holds it in memory.
 LARGEST: Final = 8 << 20
-#: What a registration may say in ``capabilities``, and beside them.
+#: Words of a registration in ``capabilities``, and beside them.
 _DECLARED: Final = frozenset({"changes_content", "parameters", "help"})
-#: Types of parameters: each is passed on as text.
+#: Types of parameters: each is passed as text.
 _TYPES: Final = ("str", "int", "float", "bool")
-#: Filters of konnectors that are no words of the language: an uploaded one would never be meant.
+#: Filters of konnectors that are not words of the language: an upload with such a name would never be used.
 _TAKEN: Final = ("cache", "luks")
-#: The stage of each: an uploaded filter stands last in a stack.
+#: The stage of each: an uploaded filter is last in a stack.
 _STAGE: Final = 1000
 _KEYWORD: Final = re.compile(r"[a-z0-9_]+")
 #: A parameter of nbdkit, in lower case.
@@ -33,9 +33,9 @@ _PARAMETER: Final = re.compile(r"[a-z][a-z0-9._-]*")
 
 
 def describe_volume_filter(upload: Upload) -> ActionInfo:
-    """How ``upload`` describes itself to the language and to konnectors.
+    """Return the description of ``upload`` for the language and for konnectors.
 
-    :raises BadUpload: for words that it cannot say, or that contradict each other
+    :raises BadUpload: for unknown or contradictory words
     """
     faults = [f"`{name}` is nothing a filter of volumes can declare" for name in sorted(set(upload.info) - _DECLARED)]
     if not _KEYWORD.fullmatch(upload.keyword):
@@ -97,8 +97,8 @@ _MACHINES: Final = {"x86_64": 62, "aarch64": 183}
 def check_shared_object(code: bytes, symbol: str, machine: str = "") -> None:
     """
     :param symbol: the function that it must export
-    :param machine: for which it must be, this one by default
-    :raises BadUpload: when it is no shared object, is for another machine, or does not export the function
+    :param machine: its required machine, this one by default
+    :raises BadUpload: when it is not a shared object, is for another machine, or does not export the function
     """
     wanted = machine or platform.machine()
     if not code.startswith(_IDENTITY):

@@ -1,1 +1,1 @@
-"""Isolated environments for filters: code that is not the administrator's own runs here, never in Swift."""
+"""Isolated environments for filters: code of others than the administrator runs here, never in Swift."""

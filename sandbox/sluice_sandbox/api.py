@@ -1,13 +1,13 @@
-"""How uploaded code becomes a filter: what the isolated environments share.
+"""How uploaded code becomes a filter: the common part of the isolated environments.
 
 An :class:`~sluice_core.messages.uploads.Upload` and the environment that runs it (a :class:`SandboxTeam`) make a
 ``Filter`` subclass (:func:`filter_class`); hosts treat it like any other.  An environment has to
-implement one thing: :meth:`SandboxTeam.session`, a stream through code that nobody trusts.  What the
-hosts rely on is added outside of the sandbox, in :mod:`sluice_sandbox.guard`: counted and summed
-bytes in both directions, a limit on growth, and a proven end.
+implement one method: :meth:`SandboxTeam.session`, a stream through untrusted code.  Other guarantees to the hosts are
+added outside of the sandbox, in :mod:`sluice_sandbox.guard`: counted and summed bytes in both directions, a limit on
+growth, and a verified end.
 
-Naming: a *step* is one filter in one direction for one stream, *do* is what it does on PUT or at
-reading time, *undo* gives back what *do* took.
+Naming: a *step* is one filter in one direction for one stream, *do* is its transformation on PUT or at reading time,
+*undo* reverses *do*.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ class SandboxTeam(FilterEnvironment):
         self.limits = Limits() if limits is None else limits
 
     def session(self, steps: Sequence[Step], hint: Hint) -> Session:
-        """A stream through ``steps``, in that order, for the tenant ``hint.account``.
+        """Return a stream through ``steps``, in that order, for the tenant ``hint.account``.
 
         :raises FilterError: when the environment cannot run them now
         """
         raise FilterError(f"environment `{self.environment}` runs nothing")
 
     def admit(self, upload: Upload, code: bytes) -> None:
-        """Look at code before it is offered, once per process; what can be prepared is prepared.
+        """Check code before it is offered, once per process, and prepare it where possible.
 
-        :raises BadUpload: when it will never run here, with the reason
+        :raises BadUpload: when it cannot run here, with the reason
         """
 
     def register(self, one: type[IsolatedFilter]) -> None:
-        """Take note of a filter that was made for this environment."""
+        """Record a filter that was made for this environment."""
 
     def encoder(self, steps: Sequence[Filter], hint: Hint) -> GroupEncoder:
         ours = [_uploaded(one) for one in steps]
@@ -69,9 +69,9 @@ class SandboxTeam(FilterEnvironment):
 
 
 def filter_class(upload: Upload, team: SandboxTeam) -> type[IsolatedFilter]:
-    """The filter that ``upload`` is, run by ``team``.
+    """Return the filter of ``upload``, run by ``team``.
 
-    :raises BadUpload: when it cannot be one, all reasons at once
+    :raises BadUpload: when it is not a valid filter, with all reasons
     """
     if upload.environment != team.environment:
         raise BadUpload(f"filter `{upload.keyword}` is for `{upload.environment}`, expected `{team.environment}`")
@@ -82,9 +82,9 @@ def filter_class(upload: Upload, team: SandboxTeam) -> type[IsolatedFilter]:
 
 
 def load_filter(upload: Upload, store: CodeStore, team: SandboxTeam) -> type[IsolatedFilter]:
-    """The filter that ``upload`` is, its code in ``store`` verified and admitted by ``team``.
+    """Return the filter of ``upload``, its code in ``store`` verified and admitted by ``team``.
 
-    :raises SluiceError: when the code is not here, is not what was registered, or cannot be a filter of ``team``
+    :raises SluiceError: when the code is missing, is not the registered code, or is not a valid filter of ``team``
     """
     code = store.read(upload.sha256)
     if len(code) != upload.size:

@@ -1,12 +1,12 @@
 """``sluice-sandbox``: the image and the engine of the isolated filters on this machine.
 
-    sluice-sandbox engine up          start a Docker engine of our own, in the state folder
+    sluice-sandbox engine up          start a separate Docker engine, in the state folder
     sluice-sandbox image build        make the image and import it; instant when it is there
-    sluice-sandbox check              start a container, send bytes through, say what it took
+    sluice-sandbox check              start a container, send bytes through, print the durations
     sluice-sandbox engine down        stop the engine with all its containers
     sluice-sandbox serve              supervise the jailed workers of the environment `process`
 
-``--engine unix:///var/run/docker.sock`` uses the machine's engine instead of our own.
+``--engine unix:///var/run/docker.sock`` uses the machine's engine instead of the separate one.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ def add_supervisor_options(parser: argparse.ArgumentParser) -> None:
 
 
 def supervisor_settings(options: argparse.Namespace) -> Settings:
-    """What the parsed ``options`` say.
+    """Return the settings in the parsed ``options``.
 
-    :raises SluiceError: for a user or a package that there is not
+    :raises SluiceError: for an unknown user or package
     """
     packages = tuple(name for name in options.packages.split(",") if name)
     unknown = [name for name in packages if name not in PACKAGES]
@@ -79,9 +79,9 @@ def supervisor_settings(options: argparse.Namespace) -> Settings:
 
 
 def run_supervisor(options: argparse.Namespace) -> int:
-    """Serve until told to stop.
+    """Serve until a signal stops it.
 
-    :raises SluiceError: for settings that cannot be, or when this machine cannot hold a jail
+    :raises SluiceError: for invalid settings, or when this machine cannot run a jail
     """
     refuse_two_distributions()
     start_logging("info", options.log_format, "%(asctime)s %(levelname)s %(message)s")
@@ -96,7 +96,7 @@ def run_supervisor(options: argparse.Namespace) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; its exit status."""
+    """Run one command; return its exit status."""
     options = _parser().parse_args(argv)
     try:
         status: int = options.run(options)

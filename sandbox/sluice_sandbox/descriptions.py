@@ -1,4 +1,4 @@
-"""What an upload says of itself, checked: its description for the language and the hosts."""
+"""The check of an upload's description, for the language and the hosts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sluice_core.describe import FILTER, PLACES, PROCESS, PROXY, STORLET, WASM, 
 from sluice_core.messages.uploads import Upload
 from sluice_filters.trial.native import contradictions
 
-#: What an upload's ``info`` may say; the rest follows from the upload itself.
+#: The fields of an upload's ``info``; the others follow from the upload itself.
 _DECLARED: Final = frozenset(one.name for one in fields(ActionInfo)) - {
     "keyword",
     "kind",
@@ -23,18 +23,17 @@ _DECLARED: Final = frozenset(one.name for one in fields(ActionInfo)) - {
     "methods",
     "on_answer",
 }
-#: Only the fast environments run below Swift's own reads and writes, where each open of a file would
-#: else start a conversation with a container engine.
+#: Only the fast environments run below Swift's own reads and writes, since otherwise each open of a file would call a
+#: container engine.
 _UNDOES_AT: Final = {STORLET: (PROXY,), PROCESS: PLACES, WASM: PLACES}
 
 
 def describe_upload(upload: Upload) -> ActionInfo:
-    """How ``upload`` describes itself to the language and the hosts.
+    """Return the description of ``upload`` for the language and the hosts.
 
-    Unless it says otherwise it is taken to change bytes and their number, and to run on PUT when it
-    can be undone, else when read.
+    By default it changes bytes and their number, and runs on PUT if it can be reversed, else at reading time.
 
-    :raises BadUpload: for words that an upload cannot say, or that contradict each other
+    :raises BadUpload: for unknown or contradictory words
     """
     declared = dict(upload.info)
     faults = [f"`{name}` is nothing an upload can declare" for name in sorted(set(declared) - _DECLARED)]

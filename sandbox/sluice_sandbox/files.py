@@ -1,6 +1,6 @@
-"""Files of the isolated environments: where they are, folders that are whole or not there, and locks.
+"""Files of the isolated environments: their folders, atomic creation of folders, and locks.
 
-Several processes of a node want the same at once.
+Several processes of a node may create the same folder at once.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _LOCK_POLL: Final = 0.01
 
 @contextmanager
 def create_folder(target: Path) -> Iterator[Path]:
-    """An empty folder to be filled, which becomes ``target`` at the end of the block.
+    """Yield an empty folder to be filled, which becomes ``target`` at the end of the block.
 
-    When another process was faster, ``target`` is what that one made.  When the block fails, nothing is left.
+    When another process was faster, ``target`` is that process' folder.  When the block fails, the folder is removed.
     """
     target.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".new-", dir=target.parent) as temporary:
@@ -40,9 +40,9 @@ def create_folder(target: Path) -> Iterator[Path]:
 
 @contextmanager
 def file_lock(path: Path, patience: float = math.inf) -> Iterator[None]:
-    """One process and one green thread at a time.
+    """Hold a lock for one process and one green thread.
 
-    :raises TimeoutError: when it is not our turn within ``patience`` seconds
+    :raises TimeoutError: when the lock is not free within ``patience`` seconds
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     deadline = monotonic() + patience
@@ -61,7 +61,7 @@ def file_lock(path: Path, patience: float = math.inf) -> Iterator[None]:
 
 
 def cache_folder() -> Path:
-    """For what can be made again: ``$SLUICE_CACHE``, else the user's cache folder."""
+    """The folder of rebuildable files: ``$SLUICE_CACHE``, else the user's cache folder."""
     given = os.environ.get("SLUICE_CACHE")
     if given:
         return Path(given)
@@ -69,5 +69,5 @@ def cache_folder() -> Path:
 
 
 def state_folder() -> Path:
-    """For an engine and its containers: ``/var/lib/sluice`` for root, else in the cache folder."""
+    """The folder of an engine and its containers: ``/var/lib/sluice`` for root, else in the cache folder."""
     return Path("/var/lib/sluice") if os.geteuid() == 0 else cache_folder() / "state"

@@ -1,16 +1,16 @@
-"""What is proven about isolated code from outside: nothing that it says is taken on trust.
+"""Checks of isolated code from outside: no report of the code is trusted.
 
 The hosts see these streams.  They count and sum (CRC-32) every byte on both sides of the sandbox, so
 
-* an end is an end only when the sandbox counted the same bytes as we did;
+* an end is an end only when the sandbox counted the same bytes as the host did;
 * output may not outgrow input by more than the limits say (a bomb stops early);
-* a filter that declared to change nothing is held to it;
-* what is stored carries its length and sum: damage on disk is told from faults of the code, and what
-  comes out of *undo* is the object that was put in, or an error.
+* a filter that declared to change nothing is checked for that;
+* stored data carries its length and sum: damage on disk is distinguished from faults of the code, and *undo* returns
+  the object that was put in, or an error.
 
 Records, one per filter: ``size`` and ``stored`` are its bytes before and after, ``code``, ``main`` and
-``params`` say what ran.  The first filter of a sandbox entry adds ``plain``, the last one ``sum``,
-the sums of what went in and came out of the sandbox.
+``params`` describe the run.  The first filter of a sandbox entry adds ``plain``, the last one ``sum``, the sums of the
+input and output of the sandbox.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SIZE_LIMIT: Final = 1 << 63
 
 
 class _ByteCount:
-    """Length and sum of the bytes that passed one point."""
+    """Length and sum of the bytes at one point."""
 
     __slots__ = ("size", "sum")
 
@@ -58,8 +58,8 @@ class _Guarded:
         self._held = b""
 
     def feed(self, data: bytes) -> bytes:
-        """Return the output before the newest: a reader who knows the length must not have all while the end is
-        unproven.
+        """Return the output before the newest: a reader who knows the length must not receive all bytes before the end
+        is verified.
         """
         self.taken.add(data)
         out = self._pass(self._open().feed(data))
@@ -69,7 +69,7 @@ class _Guarded:
         return held
 
     def finish(self) -> Sequence[tuple[int, int]]:
-        """The counts of each step; the rest of the output is in ``rest``."""
+        """Return the counts of each step; the rest of the output is in ``rest``."""
         session = self._open()
         last = self._pass(session.finish())
         self.rest = self._held + last
@@ -101,7 +101,7 @@ class _Guarded:
 
 
 class GuardedEncoder(GroupEncoder):
-    """What the filters of one entry do, on PUT or when read."""
+    """The filters of one entry, on PUT or when read."""
 
     def __init__(self, session: Session, steps: Sequence[IsolatedFilter], limits: Limits) -> None:
         self._steps = tuple(steps)
@@ -121,7 +121,7 @@ class GuardedEncoder(GroupEncoder):
 
     def records(self) -> Sequence[Record | None]:
         if not self._through.taken.size and not self._through.given.size:
-            # nothing out of nothing: there is nothing to undo
+            # an empty output of an empty input has nothing to undo
             return [None] * len(self._steps)
         marks: list[dict[str, Any] | None] = []
         for one, (taken, given) in zip(self._steps, self._counts, strict=True):
@@ -152,7 +152,7 @@ class StepRecord:
     @classmethod
     def parse(cls, record: Record) -> Self:
         """
-        :raises CorruptData: when it is none that an :class:`GuardedEncoder` wrote
+        :raises CorruptData: when a :class:`GuardedEncoder` did not write it
         """
         sums = [name for name in ("plain", "sum") if name in record]
         numbers = {
@@ -168,10 +168,10 @@ class StepRecord:
 
 
 class GuardedDecoder(Stream):
-    """Undoes what the filters of one entry did; ``marks`` are in running order on PUT.
+    """Reverses the filters of one entry; ``marks`` are in running order on PUT.
 
-    Code that fails in the middle may have been fed damaged bytes.  So its failure is kept until all of them were
-    seen, without output: damage is told as damage, which hosts mend, and only else as the fault of the code.
+    Code that fails in the middle may have received damaged bytes.  So its failure is kept until all bytes were read,
+    without output: damage is reported as damage, which hosts repair, and only else as a fault of the code.
     """
 
     def __init__(self, session: Session, marks: Sequence[StepRecord], keywords: Sequence[str], limits: Limits) -> None:
@@ -208,5 +208,5 @@ class GuardedDecoder(Stream):
 
 
 def _for_undoing(limits: Limits, size: int) -> Limits:
-    """What is undone has a known size, so no other limit on growth is needed."""
+    """Limits for *undo*, whose output has a known size, so no other limit on growth is needed."""
     return replace(limits, slack=max(limits.slack, size + 1))

@@ -1,9 +1,8 @@
-"""What a host of filters needs for those that are registered at run time.
+"""The filters of a host that are registered at run time.
 
-A host has a dictionary of filters that everybody in the process shares.  :class:`InstalledFilters` keeps it: first
-those that are installed, then those of the newest snapshot whose code is on this node: isolated ones, and native ones
-that the node's agent has proven.  Environments are made when the first filter needs them, and for the life of
-the process.
+A host has a dictionary of filters that all code of the process shares.  :class:`InstalledFilters` keeps it: first the
+installed filters, then those of the newest snapshot whose code is on this node: isolated ones, and native ones with a
+passed trial.  An environment is made when the first filter needs it, and stays as long as the process.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ class InstalledFilters:
     ) -> None:
         """
         :param options: the values of :data:`OPTIONS`, their names beginning with ``prefix``
-        :param surroundings: what the process lends to native filters
+        :param surroundings: services of the process for native filters
         """
         self.filters: dict[str, type[Filter]] = dict(native)
         self._options = {option.name: options[prefix + option.name] for option in OPTIONS}
@@ -59,7 +58,7 @@ class InstalledFilters:
         self._built_in = dict(self.filters)
         self._logger = logger
         self._teams: dict[str, SandboxTeam] = {}
-        #: Revisions that are asked for by their code, beside those in ``filters``.
+        #: Revisions that were requested by their code, besides those in ``filters``.
         self._revisions: dict[str, type[Filter]] = {}
         self._taken: tuple[Upload, ...] = ()
         self._failures: dict[str, str] = {}
@@ -70,9 +69,9 @@ class InstalledFilters:
         self._native = ProvenCode(FILTER_CODE, store, self._loaded, logger, self._built_in) if store else None
 
     def update(self, uploads: tuple[Upload, ...]) -> bool:
-        """Offer the filters of ``uploads``, and no other uploaded ones; True when ``filters`` changed.
+        """Offer the filters of ``uploads``, and no other uploaded ones; return True when ``filters`` changed.
 
-        What failed is tried again at each call: its code may have come meanwhile.
+        Failures are repeated at each call, since code may have arrived meanwhile.
         """
         changed = self._native is not None and self._native.update(uploads)
         if uploads is self._taken and not (self._failures or self._behind or changed):
@@ -103,11 +102,11 @@ class InstalledFilters:
         return bool(isolated or gone or changed)
 
     def revision(self, keyword: str, sha256: str) -> type[Filter] | None:
-        """The uploaded filter ``keyword`` as it is with the code ``sha256``, which its user has accepted; None when no
-        such filter was uploaded.
+        """Return the uploaded filter ``keyword`` in the revision with the code ``sha256``, which its user has accepted;
+        None when no such filter was uploaded.
 
-        :raises CallerError: when that code is none of its revisions
-        :raises SluiceError: when this node has not got it, or cannot run it
+        :raises CallerError: when none of its revisions has that code
+        :raises SluiceError: when this node does not have it, or cannot run it
         """
         uploaded = next((one for one in self._taken if one.keyword == keyword and one.kind == FILTER_CODE), None)
         if uploaded is None or not uploaded.sha256 or keyword in self._built_in:
@@ -133,7 +132,7 @@ class InstalledFilters:
         return ours and bool(upload.sha256) and upload.keyword not in self._built_in
 
     def _at_hand(self, upload: Upload) -> Upload:
-        """The upload in the newest revision whose code is here; as it should be when there is none."""
+        """The upload in the newest revision whose code is here; the newest revision when there is none."""
         store = self._store
         if store is None or getattr(self.filters.get(upload.keyword), "upload", None) == upload:
             return upload
@@ -156,7 +155,7 @@ class InstalledFilters:
 
     def _open_team(self, environment: str, store: CodeStore) -> SandboxTeam:
         """
-        :raises SluiceError: when this node was given no such environment
+        :raises SluiceError: when this node is not configured for that environment
         """
         team: SandboxTeam | None = None
         if environment == PROCESS and self._options["sandbox_dir"]:

@@ -1,4 +1,4 @@
-"""The filter that an upload becomes, whatever environment runs it."""
+"""The filter class of an upload, for every environment."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sluice_core.describe import Scalar
 from sluice_core.messages.uploads import Upload
 from sluice_filters.api import BadParameter, Filter, FilterEnvironment, FilterError, Hint, Record, Stream, Window
 
-#: Parameters travel into the sandbox and into the record beside the object; attributes are scarce there.
+#: Parameters are sent into the sandbox and stored in the record beside the object; attributes are scarce there.
 MAX_PARAMETERS: Final = 1024
 
 
@@ -29,7 +29,7 @@ class IsolatedFilter(Filter):
             )
 
     def given_parameters(self) -> dict[str, Scalar]:
-        """The parameters that have a value."""
+        """The parameters with a value."""
         return {name: value for name, value in self.params.items() if value is not None}
 
     def encoder(self, hint: Hint) -> Stream:

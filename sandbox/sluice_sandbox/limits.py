@@ -1,4 +1,4 @@
-"""Words that the environments and their guard share: steps, sessions, limits and the two faults."""
+"""The common types of the environments and their guard: steps, sessions, limits and the two faults."""
 
 from __future__ import annotations
 
@@ -9,27 +9,26 @@ from typing import Final, Protocol
 from sluice_core.describe import Scalar
 from sluice_filters.api import FilterError
 
-#: The two directions of a step: what a filter does on PUT or at reading time, and what gives it back.
+#: The two directions of a step: a filter's transformation on PUT or at reading time, and its reversal.
 DO: Final = "do"
 UNDO: Final = "undo"
 
 
 class SandboxFault(FilterError):
-    """Isolated code crashed, stalled, left its limits or broke its promises; only its own request suffers.
+    """Isolated code crashed, stalled, exceeded its limits or broke its declaration; only its own request fails.
 
-    The message names the filter and the fault, never data that went through it.
+    The message names the filter and the fault, never data of the stream.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What isolated code may use; whatever an environment cannot enforce it says in its log at start.
+    """The limits of isolated code; an environment logs at start which of them it cannot enforce.
 
-    ``memory`` is bytes per worker or instance.  ``patience`` is how many seconds code may compute without
-    a result, ``cpu`` and ``cpu_per_mb`` how much processor time a stream may take in all.
-    A stream may give ``slack`` bytes plus ``growth`` times what it took.  ``workers`` serve one tenant
-    at most, each with ``processes`` processes and threads; ``tenants`` have workers at once.  A worker
-    goes after ``idle`` seconds without work.
+    ``memory`` is bytes per worker or instance.  ``patience`` is the number of seconds for which code may compute
+    without a result, ``cpu`` and ``cpu_per_mb`` the total processor time of a stream.  The output of a stream is at
+    most ``slack`` bytes plus ``growth`` times its input.  ``workers`` serve one tenant at most, each with ``processes``
+    processes and threads; ``tenants`` have workers at once.  A worker ends after ``idle`` seconds without work.
     """
 
     memory: int = 256 * 1024 * 1024
@@ -44,17 +43,17 @@ class Limits:
     idle: float = 300.0
 
     def output(self, taken: int) -> int:
-        """How many bytes a stream may have given that took ``taken``."""
+        """The greatest output, in bytes, of a stream with an input of ``taken`` bytes."""
         return self.slack + int(self.growth * taken)
 
     def seconds(self, taken: int) -> float:
-        """How much processor time a stream may have used that took ``taken`` bytes."""
+        """The greatest processor time of a stream with an input of ``taken`` bytes."""
         return self.cpu + self.cpu_per_mb * taken / 1e6
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One filter in one direction; ``code`` is the SHA-256 of what runs, ``main`` where it begins.
+    """One filter in one direction; ``code`` is the SHA-256 of its code, ``main`` its entry point.
 
     ``language`` and ``dependencies`` (name → SHA-256) are those of the upload.
     """
@@ -71,15 +70,15 @@ class Step:
 class Session(Protocol):
     """One stream through one or more steps in a sandbox.
 
-    Every method raises :class:`SandboxFault` when the code does not do its part.  A session that is
-    not finished may be dropped at any time: what belongs to it is then let go.
+    Every method raises :class:`SandboxFault` when the code does not do its part.  An unfinished session may be dropped
+    at any time: its resources are then released.
     """
 
     def feed(self, data: bytes) -> bytes:
-        """Hand in ``data`` (never empty); whatever output is ready, without waiting for more than room."""
+        """Pass ``data`` (never empty) in; return the output that is ready, waiting only for space for ``data``."""
 
     def finish(self) -> bytes:
-        """Hand in the end; the rest of the output, proven to be all of it."""
+        """Pass the end in; return the rest of the output, verified to be complete."""
 
     def counts(self) -> Sequence[tuple[int, int]]:
-        """After ``finish``: how many bytes each step took and gave, as the sandbox tells."""
+        """After ``finish``: input and output of each step in bytes, as the sandbox reports them."""

@@ -1,13 +1,13 @@
-"""Waiting for descriptors in whatever thread there is: a green thread waits alone, a plain one as it always did.
+"""Waiting for descriptors in green and plain threads: only the calling thread waits.
 
-Swift replaces ``select`` with a green one at its start; therefore it is looked up at each call.  That one may be
-given *one* descriptor in *one* direction only.  With more, all that become ready in the same round of the hub
-call back, the first of them wakes the green thread, and the others wake it again, wherever it waits by then:
-it takes their answer for that of a queue or a socket.  So several are put into an epoll, which is one
-descriptor that can be read.  ``select`` has no epoll left where it is green; a second copy of that module has.
+Swift replaces ``select`` with a green one at its start; therefore it is looked up at each call.  The green one may be
+given *one* descriptor in *one* direction only.  With more, every descriptor that becomes ready in the same round of the
+hub calls back: the first one wakes the green thread, and the others wake it again, wherever it waits then, and the
+thread takes the wake-up for that of a queue or a socket.  So several descriptors are put into an epoll, which is one
+readable descriptor.  The green ``select`` has no epoll; a second copy of that module has.
 
-No descriptor of ours ever blocks in the kernel.  Bytes are moved by ``readv`` and ``writev``: unlike ``read`` and
-``write`` nobody makes them green, so "nothing now" stays an answer.
+Sluice's descriptors never block in the kernel.  Bytes are moved by ``readv`` and ``writev``: unlike ``read`` and
+``write`` eventlet does not patch them, so "no bytes now" stays an answer.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any, Final
 
 
 def _copy_select() -> Any:
-    """A copy of the module ``select`` as it is before anybody makes it green."""
+    """Return a copy of the unpatched module ``select``."""
     spec = find_spec("select")
     if spec is None or spec.loader is None:
         raise ImportError("no module `select`")
@@ -37,12 +37,12 @@ _PLAIN: Any = _copy_select()
 
 
 def wait(readers: Sequence[int], writers: Sequence[int], timeout: float) -> bool:
-    """Until one of the descriptors is ready; False when none was within ``timeout`` seconds."""
+    """Wait until one of the descriptors is ready; return False when none was within ``timeout`` seconds."""
     timeout = max(0.0, timeout)
     wanted = dict.fromkeys(readers, _PLAIN.POLLIN)
     for descriptor in writers:
         wanted[descriptor] = wanted.get(descriptor, 0) | _PLAIN.POLLOUT
-    if hasattr(select, "poll"):  # not green; and the plain select knows no large descriptors
+    if hasattr(select, "poll"):  # not green; and the plain select fails for large descriptors
         poll = select.poll()
         for descriptor, events in wanted.items():
             poll.register(descriptor, events)
@@ -64,7 +64,7 @@ PIPE_SIZE: Final = 256 * 1024
 
 
 def read_now(descriptor: int, buffer: memoryview) -> bytes | None:
-    """What is there now, through ``buffer``: None when nothing is, empty at the end."""
+    """Return the available bytes, through ``buffer``: None when there are none, empty at the end."""
     try:
         return bytes(buffer[: os.readv(descriptor, [buffer])])
     except BlockingIOError:
@@ -72,7 +72,7 @@ def read_now(descriptor: int, buffer: memoryview) -> bytes | None:
 
 
 def write_now(descriptor: int, data: memoryview) -> int:
-    """How many bytes of ``data`` went through now."""
+    """Return the number of bytes of ``data`` that were written now."""
     try:
         return os.writev(descriptor, [data])
     except BlockingIOError:
@@ -80,16 +80,16 @@ def write_now(descriptor: int, data: memoryview) -> int:
 
 
 def pipe() -> tuple[int, int]:
-    """Both ends of a pipe of good size, not inherited."""
+    """Return both ends of a pipe with a large buffer, not inherited."""
     reader, writer = os.pipe2(os.O_CLOEXEC)
-    # refused to an ordinary user who owns too many pages of pipes already: then it stays as small as any
+    # refused to an ordinary user with too many pages of pipes: then it keeps the default size
     with suppress(OSError):
         fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, PIPE_SIZE)
     return reader, writer
 
 
 def unread_bytes(descriptor: int) -> int:
-    """How many bytes stand in the pipe whose reading end this is."""
+    """Return the number of unread bytes in the pipe with this reading end."""
     answer = fcntl.ioctl(descriptor, termios.FIONREAD, b"\0" * 4)
     count: int = struct.unpack("i", answer)[0]
     return count

@@ -1,4 +1,4 @@
-"""Items that uploaded filters make in a jail, by the motif template `derive`, bound to an accepted revision."""
+"""Items that uploaded filters derive in a jail, by the motif template `derive`, bound to an accepted revision."""
 
 from __future__ import annotations
 

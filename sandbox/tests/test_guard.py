@@ -1,4 +1,4 @@
-"""What is proven from outside of a sandbox, against sessions that lie in every way."""
+"""The guard's checks from outside of a sandbox, against sessions with every kind of false report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sluice_sandbox.limits import UNDO, Limits, SandboxFault
 
 
 class Play:
-    """A session after a script: what each feed gives, what finish gives, what it claims."""
+    """A scripted session: the output of each feed and of finish, and its reported counts."""
 
     def __init__(self, feed=lambda data: data, rest=b"", counts=None):
         self._feed, self._rest, self._counts = feed, rest, counts
@@ -155,7 +155,7 @@ def test_a_finished_stream_takes_nothing_more():
 
 
 def test_the_newest_output_is_held_back_until_the_end_is_proven():
-    """Who knows the length would else take wrong bytes of the right length for the whole."""
+    """A reader who knows the length would else take wrong bytes of the right length as complete."""
     team = Stage({"feed": flip}, {"feed": bytes.upper})
     one, out, record = stored(team, b"plain bytes" * 3)
     decoder = one.decoder(record)

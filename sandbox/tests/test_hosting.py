@@ -1,4 +1,4 @@
-"""A host's dictionary of filters while registrations come, change and go."""
+"""A host's dictionary of filters while registrations are added, changed and deleted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an upload may say of itself, and the folder of verified code."""
+"""The description of an upload, and the folder of verified code."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RANGED = {"name": "size", "type": "int", "range_by": "mode", "ranges": [{"value"
 
 
 class Echo:
-    """A session that gives back what it takes."""
+    """A session that returns its input."""
 
     def __init__(self, steps):
         self.steps, self.size = steps, 0

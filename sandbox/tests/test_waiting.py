@@ -8,7 +8,7 @@ import pytest
 
 from sluice_sandbox.waiting import pause, wait
 
-#: A green thread waits for two descriptors that become ready at once, then for a queue: nothing else may wake it.
+#: A green thread waits for two descriptors that become ready at once, then for a queue: only the queue may wake it.
 GREEN = """
 import os
 from swift.common.utils import monkey_patch
@@ -61,7 +61,7 @@ def test_a_descriptor_that_is_closed_is_an_error_where_several_are_waited_for():
     first, second = os.pipe()
     os.close(first)
     os.close(second)
-    assert wait([first], [], 0)  # ready for the error that reading it gives
+    assert wait([first], [], 0)  # ready, since reading it returns an error
 
 
 @pytest.mark.filterwarnings("ignore")

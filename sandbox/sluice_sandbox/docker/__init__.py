@@ -1,1 +1,1 @@
-"""Storlets' Docker engine: its client, the image, and where they are."""
+"""The Docker engine of Storlets: its client, the image, and their places."""

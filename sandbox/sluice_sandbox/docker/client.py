@@ -1,4 +1,4 @@
-"""The door to a Docker engine's API."""
+"""The client of a Docker engine's API."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from docker.errors import DockerException
 
 from sluice_core.errors import PeerError
 
-#: Of Docker 20.10, the oldest that has all that containers here are given.
+#: The version of Docker 20.10, the oldest with all settings of the containers here.
 API: Final = "1.41"
 _UNIX: Final = "unix://"
 
 
 @contextmanager
 def docker_client(engine: str, timeout: float = 30.0) -> Iterator[docker.DockerClient]:
-    """A client of the engine at the URL ``engine``, for some calls that take at most ``timeout`` seconds each.
+    """Yield a client of the engine at the URL ``engine``; each call takes at most ``timeout`` seconds.
 
-    :raises PeerError: when nobody is there, and for whatever the engine refuses in the block
+    :raises PeerError: when no engine answers, and for every error of the engine in the block
     """
     try:
-        if engine.startswith(_UNIX):  # asked first: the client leaks its socket when nobody is there
+        if engine.startswith(_UNIX):  # checked first: the client leaks its socket when no engine listens
             with socket.socket(socket.AF_UNIX) as probe:
                 probe.connect(engine.removeprefix(_UNIX))
         with closing(docker.DockerClient(base_url=engine, version=API, timeout=timeout)) as client:

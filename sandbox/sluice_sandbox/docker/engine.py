@@ -1,8 +1,7 @@
-"""A Docker engine of our own: dockerd as a child process, beside any other one on the machine.
+"""A separate Docker engine: dockerd as a child process, beside any other engine of the machine.
 
-Everything that it keeps is in one folder, it listens on one unix socket, and it makes no network:
-no bridge, no firewall rules, no forwarding, since no container of ours ever gets one.  Stopping it
-stops its containers and its containerd.
+All of its data is in one folder, it listens on one unix socket, and it makes no network: no bridge, no firewall rules,
+no forwarding, since the containers here have no network.  Stopping it stops its containers and its containerd.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from typing import Final, Self
 from sluice_core.errors import CallerError, PeerError
 
 _POLL: Final = 0.05
-#: Seconds that it may take to serve, and to stop its containers and itself.
+#: Seconds for its start, and for stopping its containers and itself.
 _PATIENCE: Final = 60.0
 _STOPPING: Final = 20.0
 #: Longest path of a unix socket, its end included.
@@ -31,7 +30,7 @@ _DEEPEST: Final = "run/containerd/containerd.sock.ttrpc"
 class DockerEngine:
     """dockerd with everything in ``folder``; also a context manager that starts, waits and stops.
 
-    ``url`` is what clients are given as ``DOCKER_HOST``.  The engine writes ``pid_file``, by which a later process
+    ``url`` is the clients' ``DOCKER_HOST``.  The engine writes ``pid_file``, by which a later process
     finds and stops it.
     """
 
@@ -44,7 +43,7 @@ class DockerEngine:
 
     @property
     def pid(self) -> int | None:
-        """The process id of the engine that serves this folder, also of another starter; None when none lives."""
+        """The process id of the engine of this folder, whichever process started it; None without a running one."""
         if self._process is not None and self._process.poll() is None:
             return self._process.pid
         pid = _pid_in(self.pid_file)
@@ -52,7 +51,7 @@ class DockerEngine:
 
     @property
     def running(self) -> bool:
-        """True while its process lives."""
+        """Whether its process runs."""
         return self.pid is not None
 
     def argv(self) -> list[str]:
@@ -74,7 +73,7 @@ class DockerEngine:
         return [program or "dockerd", *(f"--{name}={value}" for name, value in options.items())]
 
     def start(self) -> None:
-        """Start the process, unless it runs; :meth:`wait_ready` says when it serves.
+        """Start the process, unless it runs; :meth:`wait_ready` waits until it serves.
 
         :raises CallerError: when the folder's path is too long for unix sockets
         :raises PeerError: when dockerd is not installed
@@ -96,7 +95,7 @@ class DockerEngine:
                 raise PeerError(f"cannot start `{argv[0]}`: {os.strerror(error.errno or 0).lower()}") from error
 
     def answers(self) -> bool:
-        """True when it serves."""
+        """Whether it serves."""
         from sluice_sandbox.docker.client import docker_client  # 0.1 s, which the other commands need not wait
 
         try:
@@ -108,7 +107,7 @@ class DockerEngine:
     def wait_ready(self) -> None:
         """Wait until the engine serves.
 
-        :raises PeerError: when it ended, or does not serve within a minute
+        :raises PeerError: when it ends, or does not serve within a minute
         """
         deadline = time.monotonic() + _PATIENCE
         while not self.answers():
@@ -119,10 +118,10 @@ class DockerEngine:
             time.sleep(_POLL)
 
     def stop(self) -> None:
-        """SIGTERM, which stops its containers too; after twenty seconds SIGKILL.
+        """Send SIGTERM, which stops its containers too; after twenty seconds SIGKILL.
 
-        One that was killed left its containers running; only an engine knows how to clear that up, so it is
-        started once more.  What is still mounted in the folder after that, nobody else will ever unmount.
+        A killed engine leaves its containers running; only an engine can remove them, so it is started once more.  Then
+        the remaining mounts in the folder are unmounted, since no other process does that.
         """
         if not self.running and self.pid_file.exists():
             with contextlib.suppress(PeerError):
@@ -152,7 +151,7 @@ class DockerEngine:
         self.stop()
 
     def _end_containerd(self) -> None:
-        """End the containerd that a killed engine left, or delete its record: the next engine would wait for it."""
+        """End the containerd of a killed engine, or delete its record: the next engine would wait for it."""
         pid_file = self.folder / "run/containerd/containerd.pid"
         pid = _pid_in(pid_file)
         while pid is not None and _command_of(pid) == "containerd":
@@ -162,7 +161,7 @@ class DockerEngine:
         pid_file.unlink(missing_ok=True)
 
     def _mounted(self) -> list[str]:
-        """The mount points inside of our folder, in the order in which they were mounted."""
+        """The mount points in the engine's folder, in the order in which they were mounted."""
         places = [line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines()]
         return [place for place in places if place.startswith(f"{self.folder}/")]
 
@@ -181,7 +180,7 @@ def _pid_in(path: Path) -> int | None:
 
 
 def _command_of(pid: int) -> str:
-    """Name of the living process ``pid``; empty when there is none, a zombie included."""
+    """Name of the running process ``pid``; empty when there is none, or a zombie."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text()
     except OSError:

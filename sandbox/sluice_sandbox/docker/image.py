@@ -1,9 +1,9 @@
-"""The image that tenants' containers are made of: a small Debian, made on the spot.
+"""The image of tenants' containers: a small Debian, built on the machine.
 
-There is no registry to pull from and none is asked.  ``debootstrap`` makes a root file system from
-the Debian archive, which is kept as a tar file in a cache folder; an engine imports it in seconds.
-The image's name carries the digest of its recipe, so a changed recipe is another image and an
-unchanged one is never made twice.  No code of ours or of Storlets is in it: that is mounted.
+It is not pulled from a registry.  ``debootstrap`` makes a root file system from the Debian archive, which is kept as a
+tar file in a cache folder; an engine imports it in seconds.
+The image's name has the digest of its recipe, so a changed recipe is another image and an unchanged one is built only
+once.  The image has no code of Sluice or Storlets: that is mounted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sluice_sandbox.files import file_lock
 
 REPOSITORY: Final = "sluice-storlets"
 LABEL: Final = "sluice.image"
-#: What a filter does not need and a tar file is smaller without.
+#: Files that filters do not need, left out to make the tar file smaller.
 _EMPTIED: Final = (
     "dev",
     "proc",
@@ -47,7 +47,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class ImageRecipe:
-    """What an image is made of; ``mirror`` is where from, and no part of what it is."""
+    """The recipe of an image; ``mirror`` is the source of packages, and does not change the image."""
 
     suite: str = "bookworm"
     packages: tuple[str, ...] = ("python3",)
@@ -55,7 +55,7 @@ class ImageRecipe:
     revision: int = 1
 
     def digest(self) -> str:
-        """Digest of everything that decides what is in the image."""
+        """Digest of all fields that change the image."""
         facts = {**asdict(self), "emptied": _EMPTIED, "mounted": _MOUNTED}
         del facts["mirror"]
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
@@ -71,9 +71,9 @@ RECIPES: Final = {"python": PYTHON, "java": JAVA}
 
 
 def build(recipe: ImageRecipe, cache: Path, engine: str, say: Say = lambda line: None) -> str:
-    """Make sure that the engine at ``engine`` has the image of ``recipe``; its name.
+    """Build the image of ``recipe`` in the engine at ``engine`` if it is missing; return its name.
 
-    :raises CallerError: when the root file system must be made and we are not root
+    :raises CallerError: when the root file system must be built and the user is not root
     :raises PeerError: when debootstrap or the engine fails
     """
     from docker.errors import ImageNotFound
@@ -96,7 +96,7 @@ def build(recipe: ImageRecipe, cache: Path, engine: str, say: Say = lambda line:
 
 
 def images(engine: str) -> list[dict[str, Any]]:
-    """The images of ours that the engine at ``engine`` has: name, size in bytes, digest of the recipe.
+    """Return Sluice's images in the engine at ``engine``: name, size in bytes, digest of the recipe.
 
     :raises PeerError: when the engine does not answer
     """
@@ -111,11 +111,11 @@ def images(engine: str) -> list[dict[str, Any]]:
 
 
 def root_file_system(recipe: ImageRecipe, cache: Path, say: Say = lambda line: None) -> Path:
-    """The tar file of ``recipe``, made when it is not in ``cache`` yet.
+    """Return the tar file of ``recipe``; build it if it is not in ``cache``.
 
-    Several processes may ask at once: one makes it, the others wait.
+    Several processes may call this at once: one builds it, the others wait.
 
-    :raises CallerError: when it must be made and we are not root
+    :raises CallerError: when it must be built and the user is not root
     :raises PeerError: when debootstrap is not installed or fails
     """
     cache.mkdir(parents=True, exist_ok=True)
@@ -146,7 +146,7 @@ def _debootstrap(recipe: ImageRecipe, root: Path, log: Path) -> None:
         recipe.mirror,
     ]
     with open(log, "wb") as output:
-        # unmounts on exit what packages made it mount
+        # on exit, unmounts what packages mounted
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, check=False)
     if done.returncode != 0:
         tail = log.read_bytes()[-1000:].decode("utf-8", "replace")
@@ -154,7 +154,7 @@ def _debootstrap(recipe: ImageRecipe, root: Path, log: Path) -> None:
 
 
 def _pack(root: Path, tarball: Path) -> None:
-    """``root`` as a tar file, without what the folders of ``_EMPTIED`` hold, with those that mounts need."""
+    """Write ``root`` as a tar file, without the content of the folders in ``_EMPTIED``, with mount points."""
     for name in (*_EMPTIED, *_MOUNTED):
         (root / name).mkdir(parents=True, exist_ok=True)
 

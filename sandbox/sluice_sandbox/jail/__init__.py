@@ -1,1 +1,1 @@
-"""What confines an isolated process: namespaces, cgroups, root file system, seccomp."""
+"""The confinement of an isolated process: namespaces, cgroups, root file system, seccomp."""

@@ -1,14 +1,15 @@
 """One jailed process: bubblewrap, seccomp, resource limits, control groups, an unprivileged user.
 
-What is inside: own user, mount, process, network, IPC, host name and control group namespaces, no
-capabilities, a read-only root of our own making (``root``) without ``/proc``, without anything to
-write to, and the descriptors that were given on purpose.  A jail dies with the process that made it.
+A jail has its own user, mount, process, network, IPC, host name and control group namespaces, no capabilities, a
+read-only root (``root``) without ``/proc`` and without writable files, and only the descriptors that were passed to it.
+A jail ends with the process that made it.
 
-Memory, processor and process limits of a tenant's workers by control groups, where there are any.
+Control groups, where available, limit memory, processor and processes of a tenant's workers.
 
-Version 1 and version 2 are both found by looking. A group is made below the one that this process is in, so whoever
-delegates (systemd, a container) stays master. In version 2 a group with members cannot pass controllers on, hence
-the supervisor first moves itself into a leaf. What is missing is told once: resource limits and the watchdog remain.
+Version 1 and version 2 are both detected.  A group is made below the group of this process, so that the delegating
+process (systemd, a container) keeps control.  In version 2 a group with members cannot pass controllers on, hence the
+supervisor first moves itself into a leaf.  Missing controllers are logged once: resource limits and the watchdog
+remain.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from sluice_sandbox.jail.root import JailUnavailable
 from sluice_sandbox.limits import Limits
 
 CONTROLLERS: Final = ("memory", "pids", "cpu")
-#: All workers of a tenant weigh as much as one other process: less would let requests wait on a busy node.
+#: All workers of a tenant weigh as much as one other process: a lower weight would delay requests on a busy node.
 _SHARES_V1: Final = 1024
 _WEIGHT_V2: Final = 100
 _log = logging.getLogger(__name__)
@@ -41,16 +42,16 @@ class ControlGroup:
         self._folders = dict(folders)
 
     def members(self) -> list[int]:
-        """Descriptors to write ``0`` to for whoever wants to enter; the caller closes them."""
+        """Descriptors to which a process writes ``0`` to enter the groups; the caller closes them."""
         paths = sorted({folder / "cgroup.procs" for folder in self._folders.values()})
         return [os.open(path, os.O_WRONLY | os.O_CLOEXEC) for path in paths]
 
     def limit(self, limits: Limits) -> None:
-        """Set what the tenant may use in all."""
+        """Set the total limits of the tenant."""
         # a worker is three processes: bubblewrap's two and the interpreter
         pids = str(limits.workers * (2 + limits.processes))
         memory = str(limits.memory * limits.workers)
-        # the files of both versions: each has its own names
+        # the files of both versions: the names differ
         values = {
             "memory": {
                 "memory.limit_in_bytes": memory,
@@ -76,7 +77,7 @@ class ControlGroup:
 
 
 class ControlGroups:
-    """Where this process may make groups; ``available`` says for which controllers."""
+    """Where this process may make groups; ``available`` lists the controllers."""
 
     def __init__(self, mount: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> None:
         self._bases: dict[str, Path] = {}
@@ -85,11 +86,11 @@ class ControlGroups:
 
     @property
     def available(self) -> tuple[str, ...]:
-        """The controllers that limit something here."""
+        """The controllers that set limits here."""
         return tuple(sorted(self._bases))
 
     def open(self) -> None:
-        """Find out what there is, and say what is not."""
+        """Find the available controllers, and log the missing ones."""
         lines = self._own.read_text().splitlines() if self._own.exists() else []
         places = [line.split(":", 2) for line in lines]
         for _, names, path in places:
@@ -105,7 +106,7 @@ class ControlGroups:
             _log.warning("no control group for %s: isolated filters are held by other limits", ", ".join(missing))
 
     def group(self, name: str, limits: Limits) -> ControlGroup:
-        """A new group of that name, with its limits."""
+        """Make a group of that name, with its limits."""
         folders = {controller: base / f"sluice-{os.getpid()}-{name}" for controller, base in self._bases.items()}
         for folder in set(folders.values()):
             folder.mkdir(exist_ok=True)
@@ -114,7 +115,7 @@ class ControlGroups:
         return made
 
     def _delegate(self, base: Path) -> None:
-        """Version 2: step aside, then pass the controllers on."""
+        """Version 2: move this process into a leaf, then pass the controllers on."""
         try:
             leaf = base / "supervisor"
             leaf.mkdir(exist_ok=True)
@@ -130,7 +131,7 @@ class ControlGroups:
 
 NOBODY: Final = 65534
 _DESCRIPTORS: Final = 600
-#: Address space of an interpreter with its libraries, before any filter.
+#: Address space of an interpreter with its libraries, without filters.
 _BASE: Final = 192 * 1024 * 1024
 _PROCESSES: Final = 3
 
@@ -139,7 +140,7 @@ _PROCESSES: Final = 3
 class Jail:
     """How to start a process in a jail with the root file system ``root``.
 
-    ``uid`` is whom it runs as outside, None for the user who starts it.  ``slot`` numbers the jails of one
+    ``uid`` is its user outside, None for the user of this process.  ``slot`` numbers the jails of one
     supervisor.
     """
 
@@ -150,7 +151,7 @@ class Jail:
     slot: int = 0
 
     def command(self, seccomp: int | None = None) -> list[str]:
-        """bubblewrap's arguments, up to the command that runs in the jail.
+        """Return bubblewrap's arguments, up to the command that runs in the jail.
 
         :param seccomp: a descriptor of the program of system calls
         """
@@ -165,9 +166,9 @@ class Jail:
         ]
 
     def start(self, command: Sequence[str], descriptors: Sequence[int], errors: int) -> subprocess.Popen[bytes]:
-        """Run ``command``, which inherits ``descriptors``; what it says on stderr goes to ``errors``.
+        """Run ``command``, which inherits ``descriptors``; its stderr goes to ``errors``.
 
-        :raises JailUnavailable: when bubblewrap is not there or cannot be started
+        :raises JailUnavailable: when bubblewrap is missing or cannot be started
         """
         program = jail_seccomp.program()
         seccomp = [_memory(program)] if program else []
@@ -190,7 +191,7 @@ class Jail:
                 os.close(one)
 
     def _entering(self, groups: Sequence[int]) -> Callable[[], None]:
-        """The function that the new process calls, which sets limits before it drops rights."""
+        """Return the function that the new process calls, which sets limits before it drops rights."""
         space = self.limits.memory + _BASE
         processes = self.limits.workers * (_PROCESSES + self.limits.processes)
         bounds = (

@@ -1,9 +1,8 @@
-"""The root file system of the jail: a Python, the packages on offer, our worker, and nothing else.
+"""The root file system of the jail: a Python, the offered packages, the worker, and no other files.
 
-It is copied together once per version of anything in it, in a folder of its own, so a jail shows no
-file of the host, and an upgrade of the host's Python does not pull the ground from under a
-worker that runs.  The interpreter is the one that calls this; its shared libraries are those that
-the dynamic linker names.
+It is copied once per version of its content, into a folder of its own, so a jail has no file of the host, and an
+upgrade of the host's Python does not change files of a running worker.  The interpreter is that of the caller; its
+shared libraries are those that the dynamic linker names.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ from typing import Final
 from sluice_core.errors import SluiceError
 from sluice_sandbox.files import create_folder
 
-#: What an uploaded Python filter may import besides the standard library, with the modules it consists of.
+#: Packages that an uploaded Python filter may import besides the standard library, with their modules.
 PACKAGES: Final = {
     "cryptography": ("cryptography", "_cffi_backend"),
     "zstandard": ("zstandard",),
     "lz4": ("lz4",),
 }
-#: Our files in the jail, below the package.
+#: Sluice's files in the jail, below the package.
 _OURS: Final = (
     "__init__.py",
     "process/__init__.py",
@@ -50,13 +49,13 @@ _LINKER_IN_ELF: Final = re.compile(rb"/lib[\w./-]*/ld-[\w.-]+|/lib/ld-[\w.-]+")
 
 
 class JailUnavailable(SluiceError):
-    """This machine cannot hold a jail; the message says what is missing."""
+    """This machine cannot run a jail; the message says what is missing."""
 
 
 def build(folder: Path, packages: Sequence[str] = tuple(PACKAGES)) -> Path:
-    """The jail's root under ``folder``, made when it is not there yet.
+    """Return the jail's root under ``folder``; build it if it is missing.
 
-    :raises JailUnavailable: when something that belongs into it cannot be found
+    :raises JailUnavailable: when a part of it cannot be found
     """
     root = folder / f"root-{_stamp(packages)}"
     if not root.is_dir():
@@ -66,7 +65,7 @@ def build(folder: Path, packages: Sequence[str] = tuple(PACKAGES)) -> Path:
 
 
 def _stamp(packages: Sequence[str]) -> str:
-    """Changes with everything that goes into a root."""
+    """Changes with the content of a root."""
     digest = hashlib.sha256(repr((sys.version, sys.base_prefix, _LEFT_OUT)).encode())
     for name in packages:
         try:
@@ -101,7 +100,7 @@ def _fill(root: Path, packages: Sequence[str]) -> None:
 
 
 def _copy_module(name: str, target: Path) -> None:
-    """A package or a single extension module, as it is installed."""
+    """Copy a package or a single extension module, as it is installed."""
     spec = importlib.util.find_spec(name)
     if spec is None:
         raise JailUnavailable(f"module `{name}`, which the jail offers, is not installed")
@@ -113,7 +112,7 @@ def _copy_module(name: str, target: Path) -> None:
 
 
 def _copy_libraries(root: Path, files: Sequence[Path]) -> None:
-    """Whatever the dynamic linker wants for ``files``, flat in ``/lib``; the linker where it must be."""
+    """Copy the libraries that the dynamic linker needs for ``files`` into ``/lib``; the linker to its own path."""
     linker = _linker(files[0])
     targets = {root / "lib" / library.name: library for library in _libraries(files)}
     targets.setdefault(root / str(linker).lstrip("/"), linker)

@@ -2,9 +2,9 @@
 
 The program is written here: the only binding of libseccomp on the package index, pyseccomp, dates from 2021.
 
-An allow-list: whatever is not named fails with EPERM (``clone3`` with ENOSYS, as the C library falls back
-then), a foreign architecture or the x32 ABI kills.  Missing on purpose: processes and threads, sockets
-other than those that are there, any signal to others, tracing, mounts, keys, io_uring, bpf, limits.
+It is an allow-list: other calls fail with EPERM (``clone3`` with ENOSYS, so that the C library falls back), a foreign
+architecture or the x32 ABI kills.  Intentionally missing: processes and threads, new sockets, signals to other
+processes, tracing, mounts, keys, io_uring, bpf, limits.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import platform
 import struct
 from typing import Final
 
-#: Operation, how many instructions to skip when it holds and when not, operand.
+#: Operation, number of instructions to skip when it holds and when not, operand.
 _Instruction = tuple[int, int, int, int]
 _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 _KILL, _ERRNO, _ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
@@ -22,7 +22,7 @@ _DENY: Final = _ERRNO | errno.EPERM
 _NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16
 _X32: Final = 0x40000000
 
-#: Allowed however they are called; the most frequent first, since the program is read from the top.
+#: Allowed with all arguments; the most frequent first, since the program is evaluated from the top.
 ALLOWED: Final = (
     "epoll_wait", "epoll_pwait", "recvfrom", "sendmsg", "accept4", "recvmsg", "sendto", "epoll_ctl", "close",
     "read", "pread64", "write", "clock_gettime", "futex", "mmap", "munmap", "brk", "mremap", "madvise",
@@ -53,7 +53,7 @@ _X86_64: Final = {
     "ppoll": 271, "set_robust_list": 273, "epoll_pwait": 281, "accept4": 288, "epoll_create1": 291, "dup3": 292,
     "prlimit64": 302, "getrandom": 318, "statx": 332, "rseq": 334, "clone3": 435, "faccessat2": 439,
 }  # fmt: skip
-#: The generic table, which newer architectures share; what is missing there does not exist there.
+#: The generic table, which newer architectures share; missing calls do not exist there.
 _GENERIC: Final = {
     "getcwd": 17, "epoll_create1": 20, "epoll_ctl": 21, "epoll_pwait": 22, "dup": 23, "dup3": 24, "fcntl": 25,
     "ioctl": 29, "faccessat": 48, "openat": 56, "close": 57, "getdents64": 61, "lseek": 62, "read": 63,
@@ -73,7 +73,7 @@ MACHINES: Final = {"x86_64": (0xC000003E, _X86_64), "aarch64": (0xC00000B7, _GEN
 
 
 def program(machine: str = "") -> bytes | None:
-    """The filter for ``machine`` (this one by default), or None where its calls are not known."""
+    """Return the filter for ``machine`` (this one by default), or None if its calls are not known."""
     known = MACHINES.get(machine or platform.machine())
     if known is None:
         return None
@@ -105,7 +105,7 @@ def _answer(verdict: int) -> _Instruction:
 
 
 def _when(value: int, verdict: int) -> list[_Instruction]:
-    """Answer ``verdict`` when what was loaded is ``value``, else go on."""
+    """Return ``verdict`` when the loaded value is ``value``, else continue."""
     return [(_EQUAL, 0, 1, value), _answer(verdict)]
 
 

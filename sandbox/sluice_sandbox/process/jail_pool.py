@@ -1,4 +1,4 @@
-"""Jails for the tenants of a supervisor: numbered, each with a user and a control group, one of them ready."""
+"""Jails for the tenants of a supervisor: numbered, each with a user and a control group, one of them in reserve."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a supervisor is started with.
+    """The settings of a supervisor.
 
     ``folder`` holds the sockets, ``cache`` the jail's root.  ``owner`` is the user who may connect (Swift's),
-    None for the one who starts it.  Started as root, tenants run as ``first_uid`` and following.
+    None for the user of this process.  Started as root, tenants run as ``first_uid`` and following.
     """
 
     folder: Path
@@ -45,14 +45,14 @@ class JailPool:
         self.slots: set[int] = set()
         self.groups = ControlGroups()
         self.root = Path()
-        #: A jail with a worker for the next tenant, so that nobody waits for one to start.
+        #: A jail with a worker for the next tenant, so that it does not wait for the start.
         self._spare: tuple[Jail, JailedWorker] | None = None
         self._preparing = asyncio.Lock()
 
     async def open(self) -> None:
-        """Build the root, try a jail, prepare the first worker.
+        """Build the root, try a jail, start the first worker.
 
-        :raises JailUnavailable: when this machine cannot hold a jail
+        :raises JailUnavailable: when this machine cannot run a jail
         """
         self.root = await asyncio.to_thread(root.build, self._settings.cache, self._settings.packages)
         self.groups.open()
@@ -65,7 +65,7 @@ class JailPool:
         return Jail(self.root, self._limits, uid, made, slot)
 
     def _try_jail(self) -> None:
-        """Run nothing in a jail: a machine that cannot do it says so now, not to a tenant."""
+        """Run nothing in a jail, to detect an unsuitable machine before the first tenant."""
         heard, errors = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         try:
             process = self._jail(0, group=False).start([*PYTHON, "-c", "pass"], [], errors)
@@ -76,16 +76,16 @@ class JailPool:
             os.close(errors)
 
     def take_spare(self) -> tuple[Jail, JailedWorker] | None:
-        """The jail that is ready, with its worker, if there is one."""
+        """Return the jail in reserve with its worker; None when there is none."""
         spare, self._spare = self._spare, None
         return spare
 
     def acquire(self) -> tuple[Jail, JailedWorker | None]:
-        """The jail of the next tenant, and a worker where one is ready."""
+        """Return the jail of the next tenant, and a worker if one is ready."""
         return self.take_spare() or (self._next_jail(), None)
 
     def _next_jail(self) -> Jail:
-        """The jail of the lowest free number."""
+        """Return the jail of the lowest free number."""
         slot = next(number for number in range(len(self.slots) + 1) if number not in self.slots)
         self.slots.add(slot)
         return self._jail(slot)
@@ -99,6 +99,6 @@ class JailPool:
             try:
                 self._spare = jail, await start_jailed_worker(jail)
             except SluiceError as error:
-                # a tenant that comes will try again, and be told
+                # the next tenant tries again and reports the error
                 _log.warning("no spare worker: %s", error)
                 self.slots.discard(jail.slot)

@@ -2,12 +2,11 @@
 
 Theory of operation.  A supervisor (``supervisor``), one per node, keeps workers of its tenants
 warm and gives each tenant a listening socket in its folder.  A stream connects there, hands over its
-code as sealed memory, and sends its bytes; whichever worker is free takes it.  No third process
-has a part in that, so a warm stream costs two context switches.  Only when there is no socket yet, or
-nobody answers, is the supervisor asked.
+code as sealed memory, and sends its bytes; a free worker accepts it.  No third process takes part, so a warm stream
+costs two context switches.  The supervisor is called only when the socket is missing, or no worker answers.
 
-``feed`` waits for room, not for output: the worker computes while the host reads on.  Hosts may be
-green: all descriptors are non-blocking ``_socket`` ones, which nobody patches, and ``waiting`` waits.
+``feed`` waits for space, not for output: the worker computes while the host reads on.  Hosts may use green threads: all
+descriptors are non-blocking ``_socket`` ones, which eventlet does not patch, and ``waiting`` waits.
 """
 
 from __future__ import annotations
@@ -36,32 +35,32 @@ from sluice_sandbox.limits import Limits, SandboxFault, Session, Step
 from sluice_sandbox.process import wire
 
 CONTROL: Final = "control"
-#: A worker that has not said a word after this time is busy with another stream.
+#: A worker that has sent nothing for this time is busy with another stream.
 BUSY: Final = 0.02
-#: How long a tenant's first worker may take to come up.
+#: Seconds for the start of a tenant's first worker.
 COLD: Final = 15.0
 _FULL: Final = 0.01
 _BUFFER: Final = 1024 * 1024
-#: What decoding a message raises that is not of our shape.
+#: Exceptions of decoding an invalid message.
 _NONSENSE: Final = (ValueError, KeyError, TypeError, OverflowError, RecursionError, AttributeError)
-#: Linux allows 107 bytes and cuts silently what some libraries hand it.
+#: Linux allows 107 bytes; some libraries truncate longer paths silently.
 _MAX_PATH: Final = 107
 
 
 def tenant_socket(folder: Path, tenant: str) -> Path:
-    """Where the workers of ``tenant`` listen; names of tenants may be long and hold anything."""
+    """The listening socket of the workers of ``tenant``; names of tenants may be long and have any characters."""
     return folder / f"t-{hashlib.sha256(tenant.encode()).hexdigest()[:24]}"
 
 
 class _Socket(_socket.socket):
-    """Closes itself when dropped: hosts give a request up by forgetting its streams."""
+    """Closes itself when dropped: hosts end a request by dropping its streams."""
 
     def __del__(self) -> None:
         self.close()
 
 
 def connect(path: Path) -> _Socket:
-    """A non-blocking stream to whoever listens at ``path``.
+    """Connect a non-blocking stream to the listener at ``path``.
 
     :raises OSError: as ``connect`` does
     """
@@ -71,7 +70,7 @@ def connect(path: Path) -> _Socket:
 
 
 class SupervisorClient:
-    """What a host asks of the node's supervisor."""
+    """The requests of a host to the node's supervisor."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -79,9 +78,9 @@ class SupervisorClient:
             raise PeerError(f"folder `{folder}` is too long for unix sockets, expected {_MAX_PATH - 27} bytes at most")
 
     def request(self, op: str, tenant: str, seconds: float = COLD) -> None:
-        """Ask the supervisor for ``tenant``: ``start`` its workers, or one ``more``.
+        """Request from the supervisor to ``start`` the workers of ``tenant``, or one ``more``.
 
-        :raises PeerError: when nobody answers, or the answer is no
+        :raises PeerError: when no supervisor answers, or it refuses
         """
         try:
             line = connect(self.folder / CONTROL)
@@ -102,7 +101,7 @@ class SupervisorClient:
 
 
 class ProcessTeam(SandboxTeam):
-    """Python filters in jailed workers, by way of the supervisor at ``folder``."""
+    """Python filters in jailed workers, through the supervisor at ``folder``."""
 
     environment: ClassVar[str] = PROCESS
 
@@ -110,7 +109,7 @@ class ProcessTeam(SandboxTeam):
         super().__init__(limits)
         self.supervisor_client = SupervisorClient(folder)
         self._store = store
-        #: Sealed copies of verified code, one descriptor each, for the life of this process.
+        #: Sealed copies of verified code, one descriptor each, for the lifetime of this process.
         self._sealed: dict[str, int] = {}
 
     def admit(self, upload: Upload, code: bytes) -> None:
@@ -166,7 +165,7 @@ class ProcessSession(Session):
             except BlockingIOError:
                 self._await(out, writing=True)
             except OSError:
-                # whatever it still had to say is the reason
+                # its remaining messages have the reason
                 self._drain(out)
                 raise self._died() from None
         self._take(out)
@@ -206,7 +205,7 @@ class ProcessSession(Session):
             try:
                 return connect(path)
             except BlockingIOError:
-                # the queue is full, and the kernel tells nobody when it is not
+                # the queue is full, and the kernel does not notify when it has space
                 waiting.pause(_FULL)
             except OSError as error:
                 if error.errno not in (errno.ENOENT, errno.ECONNREFUSED):
@@ -215,12 +214,12 @@ class ProcessSession(Session):
         raise PeerError(f"sandbox of tenant `{self._tenant}` is overloaded")
 
     def _await(self, out: list[bytes], writing: bool) -> None:
-        """Wait until something moves, and take what came."""
+        """Wait until data can be moved, and read what arrived."""
         readers = [self._connection.fileno()]
         writers = readers if writing else []
         if not self._answered and not waiting.wait(readers, writers, BUSY):
             self._answered = True
-            with suppress(PeerError):  # the worker that is there serves all, only later
+            with suppress(PeerError):  # the existing worker serves all streams, only later
                 self._team.supervisor_client.request("more", self._tenant, seconds=0)
         began = time.monotonic()
         if not waiting.wait(readers, writers, self._team.limits.patience):
@@ -228,7 +227,7 @@ class ProcessSession(Session):
         self._take(out)
 
     def _take(self, out: list[bytes]) -> None:
-        """Read what the worker has sent by now."""
+        """Read everything that the worker has sent."""
         while self._counts is None:
             try:
                 data = self._connection.recv(wire.CHUNK)
@@ -244,7 +243,7 @@ class ProcessSession(Session):
                 return
 
     def _drain(self, out: list[bytes]) -> None:
-        """Read everything that a worker which hung up had sent before."""
+        """Read everything that a worker sent before it closed the connection."""
         while True:
             before = len(out)
             self._take(out)
@@ -265,7 +264,7 @@ class ProcessSession(Session):
             raise SandboxFault(f"the worker of filter {self._title()} answers nonsense") from error
 
     def _fault(self, word: Mapping[str, Any]) -> SandboxFault:
-        """In our words: what a jail says may be anything."""
+        """Return the fault in the host's words: a jail may send any text."""
         number, what = word.get("step"), str(word.get("what"))
         known = isinstance(number, int) and 0 <= number < len(self._names)
         name = f"`{self._names[number]}`" if known else self._title()  # type: ignore[index]

@@ -1,15 +1,14 @@
-"""The node's keeper of warm workers: starts, watches, replaces and ends them.  One process, asyncio.
+"""The supervisor of a node's warm workers: starts, watches, replaces and ends them.  One process, asyncio.
 
 Theory of operation.  Each tenant with work has a listening socket in the folder and one or more jailed
-workers that inherited it; streams never pass through here.  The supervisor hears of a tenant when a
-host finds no socket (``start``) or a busy one (``more``), and of a worker's end by its process
-descriptor: it is replaced at once while the tenant is open, unless it dies as fast as it starts.
+workers that inherited it; streams do not pass through the supervisor.  A host sends it a request when a tenant has no
+socket (``start``) or a busy one (``more``); a worker's end is reported by its process descriptor: the worker is
+replaced at once while the tenant is open, unless it ended right after its start.
 
-Twice a second it looks at the page that each worker shares with it: code that has not come back for
-``patience`` seconds is killed with its worker, and so are all workers of a tenant that nobody accepts
-streams for.  A tenant without streams for ``idle`` seconds is closed in two steps, first its name, a
-look later its workers, so that whoever found the name still is served.  When too many tenants are
-open the longest idle one goes.
+Twice a second it reads the page that each worker shares with it: code that has not returned for ``patience`` seconds is
+killed with its worker, and so are all workers of a tenant that accept no streams.  A tenant without streams for
+``idle`` seconds is closed in two steps, first its socket, half a second later its workers, so that hosts with a
+connection are still served.  When too many tenants are open the longest idle one is closed.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from sluice_sandbox.process.session import CONTROL, tenant_socket
 from sluice_sandbox.process.tenant import JailedWorker, Tenant, restrict_socket
 
 LOOK: Final = 0.5
-#: A worker that lived shorter than this is not replaced before somebody asks.
+#: A worker that ran for less than this is replaced only at the next request.
 _SHORT: Final = 1.0
 _MAX_LINE: Final = 4096
 _TRIES: Final = 10
@@ -37,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 
 class Supervisor:
-    """Serves until :meth:`close`; made in the loop it runs in."""
+    """Serves until :meth:`close`; constructed in its event loop."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -52,7 +51,7 @@ class Supervisor:
     async def open(self) -> None:
         """Build the root, try the jail, listen.
 
-        :raises JailUnavailable: when this machine cannot hold a jail
+        :raises JailUnavailable: when this machine cannot run a jail
         """
         folder = self._settings.folder
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -100,7 +99,7 @@ class Supervisor:
             writer.close()
 
     async def _do(self, op: str, name: str) -> str:
-        """The reason why it was not done, or nothing."""
+        """Return the reason why it was not done, or an empty string."""
         try:
             if op == "start":
                 await self._start(name)
@@ -124,14 +123,14 @@ class Supervisor:
                 _log.warning("tenant `%s`: its socket was shut", name)
                 self._dismiss(tenant)
             if not tenant.named:
-                # dismissed, just now or while we waited
+                # closed, just now or during the wait
                 await self._start(name)
                 return
             try:
                 if not tenant.workers:
                     await self._hire(tenant)
             except SluiceError:
-                # whoever waits is told, and the next one tries anew
+                # the waiting host receives the error, and the next one tries again
                 self._dismiss(tenant)
                 raise
 
@@ -144,14 +143,14 @@ class Supervisor:
                 await self._hire(tenant)
 
     async def _room(self) -> None:
-        """Wait a moment for a free place: workers end their streams a little later than hosts see it."""
+        """Wait a moment for a free slot: workers end their streams a little later than hosts see it."""
         for _ in range(_TRIES):
             if len(self._tenants) < self._limits.tenants or not all(map(self._busy, self._tenants.values())):
                 return
             await asyncio.sleep(LOOK / _TRIES)
 
     def _admit(self, name: str) -> Tenant:
-        """One more tenant, if need be instead of the one that has been idle longest."""
+        """Add a tenant, if necessary in place of the one that has been idle longest."""
         if len(self._tenants) >= self._limits.tenants:
             free = [one for one in self._tenants.values() if not self._busy(one)]
             if not free:
@@ -169,7 +168,7 @@ class Supervisor:
         asyncio.get_running_loop().add_reader(member.descriptor, ended, tenant, member)
 
     def _ended(self, tenant: Tenant, member: JailedWorker) -> None:
-        """Handle the death of a worker; a stream that waits gets another."""
+        """Handle the end of a worker; a waiting stream is served by another."""
         self._release(tenant, member)
         lived = time.monotonic() - member.started
         _log.info("tenant `%s` lost worker %d after %.1f s", tenant.name, member.process.pid, lived)
@@ -217,13 +216,13 @@ class Supervisor:
 
     def _kill_still(self, tenant: Tenant, now: float, waiting: bool) -> None:
         for member in tenant.workers:
-            # or nobody is fetched from the queue: code that took the worker over may have spoilt the page
+            # or no stream is accepted: code that controls the worker may have overwritten the page
             if now - member.still > self._limits.patience and (member.runs_code() or waiting):
                 _log.warning("tenant `%s`: worker %d stood still", tenant.name, member.process.pid)
                 member.process.kill()
 
     def _dismiss(self, tenant: Tenant) -> None:
-        """First the name goes; see :meth:`_see_off`."""
+        """Remove the tenant's socket; see :meth:`_see_off`."""
         tenant.unlink_socket()
         if self._tenants.get(tenant.name) is tenant:
             del self._tenants[tenant.name]
@@ -248,7 +247,7 @@ async def serve(
 ) -> None:
     """Run a supervisor until SIGTERM or SIGINT.
 
-    :param keep_alive: runs beside it
+    :param keep_alive: runs beside the supervisor
     """
     supervisor = Supervisor(settings)
     stop = asyncio.Event()

@@ -1,4 +1,4 @@
-"""One tenant of the supervisor: its listening socket, its jailed workers, what their pages say."""
+"""One tenant of the supervisor: its listening socket, its jailed workers, and their shared pages."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from sluice_sandbox.jail.jail import Jail
 from sluice_sandbox.jail.root import JailUnavailable
 from sluice_sandbox.process.worker_steps import SharedCounters
 
-#: Streams that may wait to be taken; the kernel cuts it to `net.core.somaxconn`.
+#: Streams that may wait for a worker; the kernel limits it to `net.core.somaxconn`.
 _QUEUE: Final = 4096
-#: How long a jail may take to come up.
+#: Seconds for the start of a jail.
 _START: Final = 10.0
 _MAIN: Final = (
     "import sys; sys.path[:0] = ['/sluice', '/packages']; from sluice_sandbox.process.worker import main; main()"
@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 
 def restrict_socket(path: Path, owner: int | None) -> None:
-    """Let nobody but user ``owner`` (None: us) connect to the socket at ``path``."""
+    """Let only user ``owner`` (None: that of this process) connect to the socket at ``path``."""
     path.chmod(0o600)
     if owner is not None:
         os.chown(path, owner, -1)
@@ -39,7 +39,7 @@ def restrict_socket(path: Path, owner: int | None) -> None:
 
 @dataclass(eq=False)
 class JailedWorker:
-    """A running worker; until it is told whom it serves it may wait as a spare."""
+    """A running worker; until it has a tenant it may wait in reserve."""
 
     process: subprocess.Popen[bytes]
     counters: SharedCounters
@@ -47,7 +47,7 @@ class JailedWorker:
     control: socket.socket
     started: float
     entries: int = 0
-    #: Since when the page has shown the same.
+    #: Time since which the page is unchanged.
     still: float = field(default_factory=time.monotonic)
 
     def serve(self, listener: socket.socket) -> None:
@@ -57,7 +57,7 @@ class JailedWorker:
         self.started = self.still = time.monotonic()
 
     def observe(self, now: float) -> tuple[bool, bool]:
-        """Whether something moved since the last look, and whether streams are open."""
+        """Return whether the page changed since the last call, and whether streams are open."""
         entries, _, streams = self.counters.read()
         moved = entries != self.entries
         if moved:
@@ -84,7 +84,7 @@ class Tenant:
     path: Path
     jail: Jail
     listener: socket.socket | None = None
-    #: A worker that is up already, in this tenant's jail.
+    #: A running worker in this tenant's jail.
     spare: JailedWorker | None = None
     workers: list[JailedWorker] = field(default_factory=list)
     active: float = field(default_factory=time.monotonic)
@@ -93,7 +93,7 @@ class Tenant:
     named: bool = False
 
     def listen(self, owner: int | None) -> None:
-        """Bind the tenant's name; clients wait there for the first worker."""
+        """Bind the tenant's socket; clients wait there for the first worker."""
         self.path.unlink(missing_ok=True)
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         self.listener.bind(str(self.path))
@@ -102,13 +102,13 @@ class Tenant:
         self.named = True
 
     def unlink_socket(self) -> None:
-        """Unlink the name; clients that wait are still served."""
+        """Unlink the socket; waiting clients are still served."""
         if self.named:
             self.path.unlink(missing_ok=True)
         self.named = False
 
     def socket_is_shut(self) -> bool:
-        """Whether nobody can connect any more: code that took a worker over can shut the door for its tenant."""
+        """Whether connections are refused: code that controls a worker can shut its tenant's socket."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as line:
             try:
                 line.connect(str(self.path))
@@ -119,7 +119,7 @@ class Tenant:
         return False
 
     def has_waiting_streams(self) -> bool:
-        """Whether a stream waits that no worker took."""
+        """Whether a stream waits that no worker accepted."""
         if self.listener is None:
             return False
         poll = select.poll()
@@ -127,9 +127,9 @@ class Tenant:
         return any(events == select.POLLIN for _, events in poll.poll(0))
 
     async def start_worker(self) -> JailedWorker:
-        """One more worker, which serves when this returns.
+        """Start one more worker, which serves when this returns.
 
-        :raises JailUnavailable: when it does not come up, with what it said
+        :raises JailUnavailable: when it does not start, with its output
         """
         begun = time.monotonic()
         spare, self.spare = self.spare, None
@@ -167,13 +167,13 @@ class Tenant:
 
 
 async def start_jailed_worker(jail: Jail) -> JailedWorker:
-    """A worker in ``jail`` that is up and serves nobody yet.
+    """Start a worker in ``jail``, without a tenant yet.
 
-    :raises JailUnavailable: when it does not come up, with what it said
+    :raises JailUnavailable: when it does not start, with its output
     """
     page = os.memfd_create("page", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     os.ftruncate(page, SharedCounters.SIZE)
-    # a page that shrinks under its readers kills them
+    # a page that shrinks kills the processes that read it
     fcntl.fcntl(page, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
     heard, errors = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     ours, theirs = socket.socketpair()
@@ -202,7 +202,7 @@ async def start_jailed_worker(jail: Jail) -> JailedWorker:
 
 
 def last_error_line(heard: int) -> str:
-    """The last line that came through the pipe ``heard`` so far, or that there was none."""
+    """Return the last line of the pipe ``heard`` so far, or a text for no output."""
     try:
         text = os.read(heard, 65536).decode(errors="replace").strip()
     except BlockingIOError:

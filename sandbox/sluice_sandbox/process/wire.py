@@ -1,9 +1,9 @@
-"""What host and worker say to each other over one stream socket; standard library only, both run it.
+"""The protocol of host and worker over one stream socket; standard library only, both run it.
 
 The host sends a head (its length, then JSON: the steps) with one descriptor per step, from which
 the worker reads the code, then the bytes as they are, then shuts down its side: that is the end.
 The worker sends frames of a kind and a length: data, and as the last one either the end, with what
-each step took and gave, or a fault.  A socket that closes without one of these proves nothing.
+the input and output of each step, or a fault.  A socket that closes without one of these verifies nothing.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ FAULT: Final = 3
 CHUNK: Final = 128 * 1024
 MAX_HEAD: Final = 64 * 1024
 MAX_STEPS: Final = 16
-#: An end or a fault is short; whoever says otherwise is not our worker any more.
+#: An end or a fault is short; a longer one is not from Sluice's worker.
 MAX_WORD: Final = 4096
 
-#: Which faults a worker can report, and how they are told; ``{what}`` is the name of an exception.
+#: Faults that a worker can report, and their texts; ``{what}`` is the name of an exception.
 FAULTS: Final = {
     "raised": "raised `{what}`",
     "shape": "gave back something else than bytes",
@@ -39,28 +39,28 @@ FAULTS: Final = {
 
 
 class MalformedFrame(Exception):
-    """Bytes that no worker of ours sends."""
+    """Bytes that Sluice's worker does not send."""
 
 
 def encode_head(steps: list[dict[str, Any]]) -> bytes:
-    """What a stream begins with."""
+    """Return the head of a stream."""
     body = json.dumps({"steps": steps}, separators=(",", ":")).encode()
     return HEAD.pack(len(body)) + body
 
 
 def frame_header(kind: int, size: int) -> bytes:
-    """What precedes ``size`` bytes of that kind."""
+    """Return the header of ``size`` bytes of that kind."""
     return FRAME.pack(kind, size)
 
 
 def encode_message(kind: int, content: dict[str, Any]) -> bytes:
-    """A whole frame that is no data."""
+    """Return a whole frame other than data."""
     body = json.dumps(content, separators=(",", ":")).encode()
     return FRAME.pack(kind, len(body)) + body
 
 
 class FrameParser:
-    """Takes a worker's bytes apart, as they come."""
+    """Parses a worker's bytes as they arrive."""
 
     def __init__(self) -> None:
         self._kind = 0
@@ -68,9 +68,9 @@ class FrameParser:
         self._partial = b""
 
     def feed(self, data: bytes) -> Iterator[tuple[int, bytes]]:
-        """The frames in ``data``; those of data may come in pieces.
+        """Yield the frames in ``data``; a data frame may be yielded in pieces.
 
-        :raises MalformedFrame: for what is no frame
+        :raises MalformedFrame: for bytes that are not a frame
         """
         place = 0
         if self._kind != DATA and self._partial:

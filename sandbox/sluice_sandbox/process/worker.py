@@ -1,10 +1,10 @@
 """The process in which uploaded Python runs, inside its jail; standard library only.
 
-Theory of operation.  One thread serves all streams of one tenant that its listening socket brings
-it, by epoll: slow readers cost it memory, not a place.  A stream's bytes go to the uploaded classes
-as they come, output waits in the stream; while more than ``_BACKLOG`` waits, nothing more is read.
-The supervisor watches a shared page of numbers (``SharedCounters``) to see code that does not come back,
-and kills.  Nobody outside believes what this file reports; it is careful for the tenant's own sake.
+Theory of operation.  One thread serves all streams of one tenant from its listening socket, by epoll: a slow reader
+costs memory, not a worker.  A stream's bytes go to the uploaded classes as they arrive, output waits in the stream;
+while more than ``_BACKLOG`` waits, nothing more is read.  The supervisor watches a shared page of numbers
+(``SharedCounters``) to detect code that does not return, and kills the worker.  No process outside trusts the reports
+of this file; its checks protect only the tenant itself.
 
 An uploaded file defines a class, by the name that was registered::
 
@@ -29,7 +29,7 @@ from sluice_sandbox.process.worker_steps import LoadedCode, SharedCounters, Step
 _BACKLOG: Final = 1024 * 1024
 _STREAMS: Final = 200
 _FAIR: Final = 8
-#: A worker may have 600 descriptors; code that leaves so many behind loses them.
+#: A worker may have 600 descriptors; those that code left open above this number are closed.
 _DESCRIPTORS: Final = 500
 
 
@@ -38,7 +38,7 @@ class WorkerStream:
 
     def __init__(self, connection: socket.socket, library: LoadedCode, steps: StepChain) -> None:
         self.connection = connection
-        #: What epoll waits for.
+        #: The events for epoll.
         self.events = 0
         self._library = library
         self._steps = steps
@@ -50,7 +50,7 @@ class WorkerStream:
         self._waits = 0
 
     def read(self) -> bool:
-        """Read what has come; return False when there is nothing more at the moment."""
+        """Read the available bytes; return False when there are no more at the moment."""
         try:
             data = self._receive() if not self._started else self.connection.recv(wire.CHUNK)
         except BlockingIOError:
@@ -78,7 +78,7 @@ class WorkerStream:
         return data
 
     def _begin(self, data: bytes) -> bytes:
-        """Start the steps once the head is whole; the bytes behind it."""
+        """Start the steps once the head is complete; return the bytes behind it."""
         self._head += data
         if len(self._head) < wire.HEAD.size:
             return b""
@@ -105,7 +105,7 @@ class WorkerStream:
         self._ended = True
 
     def write(self) -> None:
-        """Send what the peer takes now."""
+        """Send as many bytes as the peer accepts now."""
         while self._waiting:
             try:
                 sent = self.connection.sendmsg(self._waiting[:16])
@@ -118,7 +118,7 @@ class WorkerStream:
                 self._waiting[0] = memoryview(self._waiting[0])[sent:]
 
     def wanted_events(self) -> int:
-        """The events to wait for; 0 when the stream is over."""
+        """The events to wait for; 0 at the end of the stream."""
         events = select.EPOLLOUT if self._waiting else 0
         if not self._ended and self._waits < _BACKLOG:
             events |= select.EPOLLIN
@@ -149,7 +149,7 @@ class Worker:
         self._own = set(filter(_is_open, range(_DESCRIPTORS + 100)))
 
     def run(self) -> None:
-        """Accept and serve streams for ever; the supervisor ends it with a signal."""
+        """Accept and serve streams without end; the supervisor ends it with a signal."""
         listening = self._listener.fileno()
         while True:
             self._accept_if_room(listening)
@@ -188,7 +188,7 @@ class Worker:
             stream.write()
             wanted = stream.wanted_events()
         except OSError:
-            # the peer went away
+            # the peer closed the connection
             wanted = 0
         self._wait(descriptor, stream, wanted)
 
@@ -207,7 +207,7 @@ class Worker:
             self._epoll.modify(descriptor, wanted)
 
     def _tidy(self) -> None:
-        """Close what code left open, before there are no descriptors left to take streams with."""
+        """Close descriptors that code left open, before none are left for streams."""
         if not _cramped():
             return
         used = self._own | set(self._streams)
@@ -227,7 +227,7 @@ def _is_open(descriptor: int) -> bool:
 
 
 def _cramped() -> bool:
-    """Whether there are hardly descriptors left for one more stream and its code."""
+    """Whether too few descriptors are left for one more stream and its code."""
     tried: list[int] = []
     try:
         while len(tried) < wire.MAX_STEPS + 2:
@@ -241,7 +241,9 @@ def _cramped() -> bool:
 
 
 def _listener(control: int) -> socket.socket:
-    """Say that we are up, and wait to be told whom to serve; the supervisor may hold us as a spare until then."""
+    """Report that this worker runs, and wait for its listening socket; the supervisor may keep it in reserve until
+    then.
+    """
     with socket.socket(fileno=control) as line:
         line.send(b"+")
         _, descriptors, _, _ = socket.recv_fds(line, 1, 1)
@@ -257,7 +259,7 @@ def main() -> None:
     told = json.loads(sys.argv[1])
     page = SharedCounters(told["page"])
     listener = _listener(told["control"])
-    # from here on nothing that a tenant's code prints leaves the jail
+    # from here on no output of a tenant's code leaves the jail
     nowhere = os.open("/dev/null", os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(nowhere, descriptor)

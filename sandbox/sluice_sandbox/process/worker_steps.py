@@ -1,4 +1,4 @@
-"""What a worker runs: the tenant's code as steps of a stream; standard library only, inside the jail."""
+"""The tenant's code as steps of a stream in a worker; standard library only, inside the jail."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ class SharedCounters:
         self._cells = memoryview(self._map).cast("Q")
 
     def enter(self) -> None:
-        """Worker: a tenant's code begins to run."""
+        """Worker: a call into a tenant's code begins."""
         self._cells[0] += 1
         self._cells[1] = 1
 
     def leave(self) -> None:
-        """Worker: it came back."""
+        """Worker: the call returned."""
         self._cells[1] = 0
 
     def streams(self, count: int) -> None:
-        """Worker: ``count`` streams are open now; this too is a movement that the supervisor sees."""
+        """Worker: ``count`` streams are open now; the supervisor counts this as activity, too."""
         self._cells[2] = count
         self._cells[0] += 1
 
     def read(self) -> tuple[int, bool, int]:
-        """Entries so far, whether code runs now, open streams."""
+        """Return the calls so far, whether code runs now, and the open streams."""
         return self._cells[0], self._cells[1] != 0, self._cells[2]
 
     def close(self) -> None:
-        """Unmap the page; nothing may be read or written any more."""
+        """Unmap the page; it may no longer be read or written."""
         self._cells.release()
         self._map.close()
 
@@ -54,7 +54,7 @@ class StepFault(Exception):
 
 
 class _Bytes(SourceFileLoader):
-    """Imports a module out of bytes, and writes no cache."""
+    """Imports a module from bytes, without a cache."""
 
     def __init__(self, name: str, code: bytes) -> None:
         super().__init__(name, f"/{name}.py")
@@ -74,7 +74,7 @@ class LoadedCode:
         self._modules: dict[str, Any] = {}
 
     def main(self, number: int, step: dict[str, Any], descriptor: int) -> Any:
-        """The class that ``step`` names."""
+        """Return the class that ``step`` names."""
         sha256 = str(step["code"])
         module = self._modules.get(sha256)
         if module is None:
@@ -91,11 +91,11 @@ class LoadedCode:
         name = f"filter_{sha256[:16]}"
         loader = _Bytes(name, code)
         module = module_from_spec(ModuleSpec(name, loader, origin=f"/{name}.py"))
-        # dataclasses and pickling look their module up by name
+        # dataclasses and pickling look up their module by name
         sys.modules[name] = module
         try:
             loader.exec_module(module)
-        except BaseException as error:  # whatever strangers' code raises is their request's fault
+        except BaseException as error:  # any exception of uploaded code fails its own request
             del sys.modules[name]
             raise StepFault(number, "load", type(error).__name__) from error
         return module
@@ -130,9 +130,9 @@ class StepChain:
             self.counts.append([0, 0])
 
     def feed(self, data: bytes) -> bytes:
-        """What comes out of the last step for ``data``.
+        """Return the output of the last step for ``data``.
 
-        :raises StepFault: when a step raises, gives something else than bytes, or took too much processor time
+        :raises StepFault: when a step raises, returns something other than bytes, or took too much processor time
         """
         for number in range(len(self._steps)):
             if not data:
@@ -141,7 +141,7 @@ class StepChain:
         return data
 
     def finish(self) -> bytes:
-        """What comes out of the last step when the first is at its end; raises as :meth:`feed`."""
+        """Return the output of the last step at the end of the input; raises as :meth:`feed`."""
         rest = b""
         for number, step in enumerate(self._steps):
             fed = self._feed_step(number, rest) if rest else b""

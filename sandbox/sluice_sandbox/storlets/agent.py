@@ -1,16 +1,16 @@
-"""What Storlets' agent is in our containers: its servers, with a main loop of ours.
+"""Storlets' agent in Sluice's containers: its servers, with Sluice's main loop.
 
-Runs inside a container, on nothing but the standard library and Storlets' own agent.  The daemon factory
-and the Python daemons of Storlets keep their protocol, their handlers and their file objects; replaced are
-the things around, each for a reason:
+It runs inside a container, and needs only the standard library and Storlets' own agent.  The daemon factory and the
+Python daemons of Storlets keep their protocol, their handlers and their file objects; other parts are replaced, each
+for a reason:
 
-* Waiting: poll and signals instead of half-second rounds, no fixed sleeps, no syslog.
-* A Python daemon is forked from the factory, which has everything loaded, instead of started anew.
-* Ends: ``S`` on the status pipe (Storlets' log descriptor) says that a run began.  When it is over a zero
-  byte and JSON follow: ``ok``, ``why``, and how many bytes were ``taken`` and ``given`` (None when the filter
-  used its descriptors past us).  No such trailer means: killed.  The filter's own log stands between.
-* A run is a process, session and memory limit of its own.  What it leaves behind is killed, also what tried to
-  escape by a double fork, since its daemon is the reaper of orphans.
+* Waiting: poll and signals in place of half-second rounds, no fixed sleeps, no syslog.
+* A Python daemon is forked from the factory, which has all modules loaded, not started as a new interpreter.
+* Ends: ``S`` on the status pipe (Storlets' log descriptor) says that a run began.  At its end a zero byte and JSON
+  follow: ``ok``, ``why``, and the numbers of bytes ``taken`` and ``given`` (None when the filter used its descriptors
+  directly).  Without this trailer the run was killed.  The filter's own log stands between.
+* A run has its own process, session and memory limit.  Its remaining processes are killed, also those that a double
+  fork detached, since its daemon is the reaper of orphans.
 * A daemon without work ends after the idle time, a factory without daemons as well, and the container with it.
 """
 
@@ -42,14 +42,14 @@ _ROUNDS: Final = 50
 
 
 class PollingServer(SBusServer):  # type: ignore[misc]
-    """Storlets' server with our main loop; ``idle`` is in seconds."""
+    """Storlets' server with Sluice's main loop; ``idle`` is in seconds."""
 
     def __init__(self, *args: Any, idle: float = 300.0, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.idle = idle
 
     def main_loop(self, ready: int | None = None) -> int:
-        """Serve until idle or told to end; a byte on ``ready`` says that the socket is there."""
+        """Serve until idle or stopped; a byte on ``ready`` says that the socket exists."""
         become_subreaper()
         with wire.listen(self.sbus_path) as channel:
             wake_up, poll = _signals(self), select.poll()
@@ -78,7 +78,7 @@ class PollingServer(SBusServer):  # type: ignore[misc]
         return int(EXIT_SUCCESS)
 
     def _serve(self, channel: Any) -> bool:
-        """Answer one message; False when it was the last one."""
+        """Answer one message; return False after the last one."""
         try:
             descriptors, metadata, message = wire.receive(channel)
         except ValueError as error:
@@ -94,32 +94,32 @@ class PollingServer(SBusServer):  # type: ignore[misc]
         return bool(self.dispatch_command(datagram))
 
     def after_event(self) -> None:
-        """Look after child processes; called after every event."""
+        """Check child processes; called after every event."""
 
     def has_work(self) -> bool:
-        """Whether there is a reason to stay."""
+        """Whether the server must keep running."""
         return False
 
     def retries_soon(self) -> bool:
-        """Whether something has to be tried again soon."""
+        """Whether an attempt has to be repeated soon."""
         return False
 
     def shut_down(self) -> None:
-        """The loop is over."""
+        """Called at the end of the loop."""
 
 
 def become_subreaper() -> None:
-    """Orphans among our descendants become our children instead of the container's first process'."""
+    """Make orphans among the descendants children of this process, not of the container's first process."""
     _PRCTL(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def die_with_parent() -> None:
-    """Ask the kernel to end this process with its parent."""
+    """Let the kernel end this process with its parent."""
     _PRCTL(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def orphans(known: set[int]) -> list[int]:
-    """Children of ours that are none of ``known``: orphans that came to us."""
+    """Return the children that are not among ``known``: orphans that this process adopted."""
     pid = os.getpid()
     try:
         with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
@@ -129,7 +129,7 @@ def orphans(known: set[int]) -> list[int]:
 
 
 def kill_orphans(known: set[int]) -> None:
-    """Kill what runs left behind; the remains of a fork bomb take several rounds."""
+    """Kill the remaining processes of runs; those of a fork bomb take several rounds."""
     for _ in range(_ROUNDS):
         running = orphans(known)
         if not running:
@@ -143,7 +143,7 @@ def kill_orphans(known: set[int]) -> None:
 
 
 def pop_ended(children: dict[str, int]) -> list[int]:
-    """The process ids of those ``children`` (name → process id) that ended; they are no longer in the dictionary."""
+    """Return the process ids of the ended ``children`` (name → process id), and remove them from the dictionary."""
     ended = {}
     for name, child in children.items():
         with contextlib.suppress(ChildProcessError):
@@ -169,7 +169,7 @@ def trailer(ok: bool, why: str = "", taken: int | None = None, given: int | None
 
 
 def quiet_logger() -> logging.Logger:
-    """A logger without output: Storlets' servers want one."""
+    """A logger without output, which Storlets' servers need."""
     logger = logging.getLogger("storlets")
     logger.addHandler(logging.NullHandler())
     logger.propagate = False
@@ -178,7 +178,7 @@ def quiet_logger() -> logging.Logger:
 
 
 def _signals(server: PollingServer) -> int:
-    """A descriptor that becomes readable with every signal; those to end make the loop end."""
+    """Return a descriptor that becomes readable with every signal; termination signals end the loop."""
 
     def stop(signum: int, frame: FrameType | None) -> None:
         server.running = False
@@ -192,7 +192,7 @@ def _signals(server: PollingServer) -> int:
 
 
 def exit_now(status: int) -> None:
-    """End this process at once, without what an interpreter does at its end."""
+    """End this process at once, without the interpreter's exit handlers."""
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.flush()
     os._exit(status)

@@ -1,4 +1,4 @@
-"""Tries the isolated environment of this machine with a storlet that gives back what it takes."""
+"""Checks the isolated environment of this machine with a storlet that returns its input."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Same:
 
 
 def check(engine: str, image: str, state: Path) -> Iterator[str]:
-    """One line per thing tried.
+    """Yield one line per check.
 
-    :raises SluiceError: for the first that does not work
+    :raises SluiceError: for the first check that fails
     """
     state.mkdir(parents=True, exist_ok=True, mode=0o711)
     folder = Path(tempfile.mkdtemp(prefix="check-", dir=state))

@@ -16,9 +16,9 @@ from sluice_sandbox.waiting import pipe, read_now, wait
 
 
 def send_datagram(path: str, datagram: Any) -> None:
-    """Hand a datagram to whoever listens at ``path``.
+    """Send a datagram to the listener at ``path``.
 
-    :raises OSError: when nobody does, or not now
+    :raises OSError: when no process listens there, or its queue is full
     """
     wire.send(
         path,
@@ -32,18 +32,18 @@ def send_command(
 ) -> None:
     """Send a command whose answer goes to the descriptor ``answer_to``.
 
-    :raises OSError: when nobody listens at ``path``, or not now
+    :raises OSError: when no process listens at ``path``, or its queue is full
     """
     service = SBusFileDescriptor(SBUS_FD_SERVICE_OUT, answer_to)
     send_datagram(path, build_datagram(command, [service], None if params is None else dict(params), task))
 
 
 def call(path: str, command: str, params: Mapping[str, Any], timeout: float) -> dict[str, Any]:
-    """The answer to a command.
+    """Send a command and return its answer.
 
-    :raises OSError: when nobody listens at ``path``, or not now
+    :raises OSError: when no process listens at ``path``, or its queue is full
     :raises TimeoutError: when there is no answer within ``timeout`` seconds
-    :raises ValueError: when the answer is no JSON dictionary
+    :raises ValueError: when the answer is not a JSON dictionary
     """
     reader, writer = pipe()
     try:

@@ -1,13 +1,13 @@
 """One tenant's container: Storlets' Docker sandbox, hardened.
 
-What a container may: one processor's worth of time, the limits' memory, some processes, a small /tmp; what
-it sees: the image (read-only), the library (read-only), its tenant's filters (read-only), and the folder
-of its sockets.  No network, no capabilities, no new privileges, an ordinary user, no device of the host.
+A container has one processor's worth of time, the memory of its limits, some processes, and a small /tmp; it mounts the
+image (read-only), the library (read-only), its tenant's filters (read-only), and the folder of its sockets.  It has no
+network, no capabilities, no new privileges, an ordinary user, and no device of the host.
 
-Paths inside, the command's shape and the protocol are those of Storlets.  Its own class is not used: importing it makes
-the whole process green, and it does not hold under load.  Here a missing image is never pulled, a container is replaced
-rather than stopped, one at a time over all processes of the node, waiting has limits and blocks no green thread, and
-names have node and tenant in them, so that several nodes share an engine.
+Paths inside, the command's form and the protocol are those of Storlets.  Storlets' own class is not used: importing it
+patches the whole process for green threads, and it fails under load.  Here a missing image is never pulled, a container
+is replaced and not stopped, one at a time over all processes of the node, waiting has limits and blocks no green
+thread, and names contain node and tenant, so that several nodes can share an engine.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ _LIBRARY: Final = "/usr/local/lib/storlets"
 
 @dataclass(frozen=True, slots=True)
 class ContainerSettings:
-    """Where containers run: this node's part of an engine.
+    """The settings of containers: this node's part of an engine.
 
-    ``engine`` is the engine's URL, ``image`` one that it has, ``folder`` ours for sockets and code, ``library`` what
-    :func:`~sluice_sandbox.storlets.library.prepare` made.  ``uid`` runs the filters; None is our own, or
-    nobody's when we are root.  ``runs`` of one filter for one tenant go on at once.
-    A cold start may take ``patience`` seconds.
+    ``engine`` is the engine's URL, ``image`` the name of an image in it, ``folder`` Sluice's folder for sockets and
+    code, ``library`` the result of :func:`~sluice_sandbox.storlets.library.prepare`.  ``uid`` runs the filters; None is
+    the user of this process, or nobody if that is root.  At most ``runs`` of one filter for one tenant run at once.  A
+    cold start may take ``patience`` seconds.
     """
 
     engine: str
@@ -66,7 +66,7 @@ class ContainerSettings:
     patience: float = 30.0
 
     def user(self) -> int:
-        """Who runs the filters."""
+        """The user that runs the filters."""
         if self.uid is not None:
             return self.uid
         return os.geteuid() or 65534
@@ -77,13 +77,13 @@ class Unavailable(FilterError):
 
 
 class _Full(Unavailable):
-    """The container is full of processes: something forked until nothing was left."""
+    """The container has no free processes: code forked until none was left."""
 
 
 class Container:
-    """The container of ``account`` at ``place``; nothing happens before it is asked for something.
+    """The container of ``account`` at ``place``; it is started at its first use.
 
-    ``name`` is what the engine calls it.  ``sockets`` and ``code`` are folders on the host, mounted as
+    ``name`` is its name in the engine.  ``sockets`` and ``code`` are folders on the host, mounted as
     ``sockets_inside`` and ``code_inside``.
     """
 
@@ -98,18 +98,18 @@ class Container:
         self._lock = place.folder / place.node / "locks" / scope
 
     def socket_of(self, name: str) -> str:
-        """Where the daemon ``name`` listens, on the host."""
+        """The socket of the daemon ``name`` on the host."""
         return str(self.sockets / name)
 
     def ensure(self, task: StorletTask) -> None:
-        """Make sure that the container runs and the daemon of ``task`` in it.
+        """Start the container and the daemon of ``task`` in it, unless they run.
 
-        :raises Unavailable: when it cannot be
+        :raises Unavailable: when that fails
         """
         try:
             with self._alone():
                 if self.ping(task.name):
-                    return  # somebody was faster
+                    return  # another process was faster
                 if not self.ping():
                     self.restart()
                 try:
@@ -124,7 +124,7 @@ class Container:
     def replace(self, unless: Callable[[], bool] | None = None) -> None:
         """Remove the container, so that the next user starts a new one.
 
-        :param unless: asked when it is our turn; True when that is not needed any more
+        :param unless: called when the lock is held; returns True when the replacement is no longer needed
         """
         try:
             with self._alone():
@@ -142,7 +142,7 @@ class Container:
             return False
 
     def wait(self, name: str = FACTORY) -> None:
-        """Until the factory, or the daemon ``name``, answers.
+        """Wait until the factory, or the daemon ``name``, answers.
 
         :raises Unavailable: when it does not in time
         """
@@ -153,7 +153,7 @@ class Container:
             pause(_PING)
 
     def restart(self) -> None:
-        """Start the container, in place of what there may be; call it alone."""
+        """Start the container, in place of an existing one; the caller holds the lock."""
         self._make_folders()
         try:
             self._start()
@@ -162,15 +162,15 @@ class Container:
         self.wait()
 
     def _alone(self) -> AbstractContextManager[None]:
-        """One at a time, over all processes of the node.
+        """Return a lock that one process or thread of the node can hold.
 
-        :raises TimeoutError: when it is not our turn in time
+        :raises TimeoutError: when the lock is not free in time
         """
         self._lock.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         return file_lock(self._lock, self.place.patience)
 
     def _make_folders(self) -> None:
-        """Make the folders that are mounted; only its own user gets into that of the sockets."""
+        """Make the folders that are mounted; only the container's user may enter that of the sockets."""
         for folder in (self.code.parent, self.sockets.parent):
             folder.mkdir(parents=True, exist_ok=True, mode=0o711)
         self.code.mkdir(exist_ok=True, mode=0o755)
@@ -192,7 +192,7 @@ class Container:
             client.containers.create(image, **self._settings()).start()
 
     def _settings(self) -> dict[str, Any]:
-        """Everything about the container; a test compares it with what the engine made of it."""
+        """All settings of the container; a test compares them with the engine's result."""
         memory = self.limits.memory
         return {
             "name": self.name,
@@ -227,7 +227,7 @@ class Container:
         return ["-m", _MODULE, str(self.sockets_inside / FACTORY), str(self.limits.idle), str(self.code_inside)]
 
     def _remove(self, client: docker.DockerClient) -> None:
-        """Remove the container; it is gone when this returns, also one that was being removed already."""
+        """Remove the container, and wait until it is removed, also if its removal had already begun."""
         deadline = monotonic() + self.place.patience
         while True:
             try:

@@ -1,6 +1,6 @@
-"""Runs one Python storlet inside a container: a process per run, forked from a daemon that has it loaded.
+"""Runs one Python storlet inside a container: a process per run, forked from a daemon that has loaded it.
 
-See ``agent`` for what differs from Storlets' own daemon, and why.
+See ``agent`` for the differences from Storlets' own daemon, and their reasons.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _FORK_PATIENCE: Final = 2.0
 
 
 class CountedInput(StorletInputFile):  # type: ignore[misc]
-    """Counts what a storlet reads; None when it takes the descriptor."""
+    """Counts the bytes that a storlet reads; None when it uses the descriptor directly."""
 
     def __init__(self, metadata: dict[str, str], descriptor: int) -> None:
         super().__init__(metadata, descriptor)
         self.taken: int | None = 0
 
     def fileno(self) -> int:
-        """The descriptor: what a storlet reads through it is not counted."""
+        """Return the descriptor; bytes that a storlet reads through it are not counted."""
         self.taken = None
         return super().fileno()  # type: ignore[no-any-return]
 
@@ -55,9 +55,9 @@ class CountedInput(StorletInputFile):  # type: ignore[misc]
 
 
 class CountedOutput(StorletOutputFile):  # type: ignore[misc]
-    """Counts what a storlet writes; None when it takes the descriptor.
+    """Counts the bytes that a storlet writes; None when it uses the descriptor directly.
 
-    The metadata goes nowhere, so a storlet need not set any before it writes.
+    The metadata is discarded, so a storlet need not set any before it writes.
     """
 
     def __init__(self, metadata: int, descriptor: int) -> None:
@@ -65,12 +65,12 @@ class CountedOutput(StorletOutputFile):  # type: ignore[misc]
         self.given: int | None = 0
 
     def fileno(self) -> int:
-        """The descriptor: what a storlet writes through it is not counted."""
+        """Return the descriptor; bytes that a storlet writes through it are not counted."""
         self.given = None
         return super().fileno()  # type: ignore[no-any-return]
 
     def write(self, data: bytes) -> None:
-        """Write and count, with or without metadata before."""
+        """Write and count, with or without preceding metadata."""
         self.md_file.close()
         self.obj_file.write(data)
         if self.given is not None:
@@ -83,7 +83,7 @@ class CountedOutput(StorletOutputFile):  # type: ignore[misc]
 
 
 class PipeLogger(StorletLogger):  # type: ignore[misc]
-    """The logger that a storlet gets: some kilobytes of text, which nobody has to read.
+    """The logger of a storlet: some kilobytes of text, which may remain unread.
 
     The descriptor stays that of the daemon, which writes the end of the run to it: no file is opened over it.
     """
@@ -108,11 +108,11 @@ class Daemon(PollingServer, StorletDaemon):  # type: ignore[misc]
         super().__init__(*args, **kwargs)
         self._waiting: deque[Any] = deque()
         self._since: float | None = None
-        gc.freeze()  # what is loaded by now is never written to by the collector of a run
+        gc.freeze()  # memory that is loaded now is never written by the garbage collector of a run
 
     @command_handler  # type: ignore[untyped-decorator]
     def execute(self, dtg: Any) -> Any:
-        """Start a run, or let it wait; its end is reported on its status pipe, not by the answer."""
+        """Start a run, or queue it; its end is reported on its status pipe, not by the answer."""
         if len(self._waiting) < _WAITING:
             self._waiting.append(dtg)
             self._start_waiting()
@@ -122,7 +122,7 @@ class Daemon(PollingServer, StorletDaemon):  # type: ignore[misc]
 
     @command_handler  # type: ignore[untyped-decorator]
     def cancel(self, dtg: Any) -> Any:
-        """Cancel a run and kill all that it left behind, or forget it where it still waits."""
+        """Cancel a run and kill its remaining processes, or remove it from the queue."""
         pid = self.task_id_to_pid.pop(dtg.task_id, None)
         if pid is not None:
             self._clear_up(pid)
@@ -147,7 +147,7 @@ class Daemon(PollingServer, StorletDaemon):  # type: ignore[misc]
             self._clear_up(pid)
 
     def _clear_up(self, session: int) -> None:
-        """Nothing of the run whose first process is ``session`` stays."""
+        """Kill all processes of the run whose first process is ``session``."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(session, signal.SIGKILL)
         with contextlib.suppress(ChildProcessError):
@@ -155,7 +155,7 @@ class Daemon(PollingServer, StorletDaemon):  # type: ignore[misc]
         kill_orphans(set(self.task_id_to_pid.values()))
 
     def _start_waiting(self) -> None:
-        """Start what may be started; without processes (a fork bomb beside us) try for a while."""
+        """Start queued runs; without free processes (a fork bomb in the container) repeat for a while."""
         while self._waiting and len(self.task_id_to_pid) < self.pool_size:
             if self._start(self._waiting[0]):
                 self._waiting.popleft()
@@ -169,7 +169,7 @@ class Daemon(PollingServer, StorletDaemon):  # type: ignore[misc]
             return
 
     def _start(self, dtg: Any) -> bool:
-        """Fork a process for a run; False when there is none to be had."""
+        """Fork a process for a run; return False when no process is available."""
         try:
             pid = os.fork()
         except OSError:
@@ -181,13 +181,13 @@ class Daemon(PollingServer, StorletDaemon):  # type: ignore[misc]
             finally:
                 exit_now(1)
         with contextlib.suppress(PermissionError, ProcessLookupError):
-            os.setpgid(pid, pid)  # the child makes itself a session; whoever is first
+            os.setpgid(pid, pid)  # the child makes itself a session; parent or child may be first
         self.task_id_to_pid[dtg.task_id] = pid
         _close(dtg)
         return True
 
     def _run(self, dtg: Any) -> None:
-        """In the child: the storlet from its beginning to its proven end."""
+        """In the child: run the storlet up to its verified end."""
         status = dtg.logger_out_fd
         close_others(*dtg.invocation_fds)
         confine(dtg.object_in_storlet_metadata[0])
@@ -205,7 +205,7 @@ class Daemon(PollingServer, StorletDaemon):  # type: ignore[misc]
 
 
 def confine(limits: dict[str, str]) -> None:
-    """This process becomes a session of its own, with limits, and the first to be killed without memory."""
+    """Make this process a session of its own, with limits, and the first to be killed when memory runs out."""
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
     die_with_parent()
@@ -221,7 +221,7 @@ def confine(limits: dict[str, str]) -> None:
 
 
 def _refuse(dtg: Any, why: str) -> None:
-    """The run ``dtg`` will not be."""
+    """Report that the run ``dtg`` is refused."""
     with contextlib.suppress(OSError):
         os.write(dtg.logger_out_fd, START + trailer(False, why))
     _close(dtg)

@@ -1,7 +1,7 @@
 """The first process of a tenant's container: starts a daemon per storlet and ends when none is left.
 
-``python3 -m sluice_sandbox.storlets.factory SOCKET IDLE CODE``; see ``agent`` for what differs from
-Storlets' own factory, and why.
+``python3 -m sluice_sandbox.storlets.factory SOCKET IDLE CODE``; see ``agent`` for the differences from
+Storlets' own factory, and their reasons.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from sluice_sandbox.storlets.agent import (
 )
 from sluice_sandbox.storlets.daemon import Daemon
 
-#: Seconds that the code of a filter gets to be loaded.
+#: Seconds for loading the code of a filter.
 _LOADING: Final = 10.0
 
 
@@ -44,7 +44,7 @@ class Factory(PollingServer, StorletDaemonFactory):  # type: ignore[misc]
 
     @command_handler  # type: ignore[untyped-decorator]
     def start_daemon(self, dtg: Any) -> Any:
-        """Start a daemon; called when it does not answer, so a running one lost its socket or hangs."""
+        """Start a daemon; it is called when the daemon does not answer, so a running one lost its socket or hangs."""
         params = dtg.params
         name, language = params["storlet_name"], params["daemon_language"].lower()
         starters = {"java": self._start_java, "python": self._start_python}
@@ -61,9 +61,9 @@ class Factory(PollingServer, StorletDaemonFactory):  # type: ignore[misc]
         return CommandSuccess("OK")
 
     def _start_java(self, params: dict[str, Any]) -> int:
-        """Storlets' own daemon, which is pinged until it listens.
+        """Start Storlets' own daemon, and ping it until it listens.
 
-        :raises SDaemonError: when there is no Java
+        :raises SDaemonError: when Java is missing
         """
         names = ("daemon_language", "storlet_path", "storlet_main", "pool_size", "uds_path", "log_level")
         command, env = self.get_jvm_args(*(params[name] for name in names))
@@ -76,7 +76,7 @@ class Factory(PollingServer, StorletDaemonFactory):  # type: ignore[misc]
         return process.pid
 
     def _start_python(self, params: dict[str, Any]) -> int:
-        """Fork a daemon from this process; returns as soon as it listens.
+        """Fork a daemon from this process; return as soon as it listens.
 
         :raises SDaemonError: when the filter cannot be loaded
         """
@@ -84,7 +84,7 @@ class Factory(PollingServer, StorletDaemonFactory):  # type: ignore[misc]
         reader, writer = os.pipe2(os.O_CLOEXEC)
         try:
             pid = os.fork()
-        except OSError as error:  # something in here forked until nothing was left
+        except OSError as error:  # code in the container forked until no process was left
             os.close(reader)
             os.close(writer)
             raise SDaemonError(wire.NO_PROCESSES) from error
@@ -103,7 +103,7 @@ class Factory(PollingServer, StorletDaemonFactory):  # type: ignore[misc]
         return pid
 
     def _end(self, pid: int) -> None:
-        """Kill a daemon, and what it leaves behind."""
+        """Kill a daemon and its remaining processes."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
         with contextlib.suppress(ChildProcessError):
@@ -117,7 +117,7 @@ class Factory(PollingServer, StorletDaemonFactory):  # type: ignore[misc]
         kill_orphans(set(self.storlet_name_to_pid.values()))
 
     def _end_idle_java(self) -> None:
-        """Python daemons end by themselves; Java ones do not know how, but a run of theirs is seen by its pipes."""
+        """End idle Java daemons, which do not end by themselves; a present run is recognised by its pipes."""
         now = time.monotonic()
         for pid, worked in list(self._worked.items()):
             if _has_pipes(pid):
@@ -150,7 +150,7 @@ _JVM_OPTIONS: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:a
 
 
 def _be_daemon(ready: int, folder: str, main: str, path: str, pool: int, idle: float) -> None:
-    """In the child: never returns."""
+    """Run a daemon in the child process; does not return."""
     status = 1
     try:
         os.setpgid(0, 0)
@@ -160,7 +160,7 @@ def _be_daemon(ready: int, folder: str, main: str, path: str, pool: int, idle: f
         sys.path.insert(0, folder)
         try:
             daemon = Daemon(main, path, quiet_logger(), pool, idle=idle)
-        except BaseException as error:  # loading runs the code of a stranger
+        except BaseException as error:  # loading runs uploaded code
             cause = error.__cause__ or error.__context__ or error
             os.write(ready, type(cause).__name__.encode())
             raise
@@ -170,7 +170,7 @@ def _be_daemon(ready: int, folder: str, main: str, path: str, pool: int, idle: f
 
 
 def main() -> None:
-    """Serve until there is nothing left to do."""
+    """Serve until no daemon is left."""
     path, idle, code = sys.argv[1:]
     factory = Factory(path, quiet_logger(), "sluice", idle=float(idle), code=code)
     sys.exit(EXIT_SUCCESS if factory.main_loop() == 0 else 1)

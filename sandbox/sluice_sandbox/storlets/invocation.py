@@ -1,11 +1,11 @@
-"""``X-Run-Storlet``: a client asks for a storlet by its name, where a policy allows it.
+"""``X-Run-Storlet``: a client requests a storlet by its name, if a policy allows it.
 
     FOR TENANT acme DO SET storlets WITH allow='thumbnail,csv_head'
 
 then ``X-Run-Storlet: csv_head`` on GET or PUT runs that registered filter, ``X-Run-Storlet: a,b`` first ``a``, then
 ``b`` in one entry.  ``X-Storlet-Parameter-1: lines:10`` (up to 20 of them) sets a parameter that the filter declares.
-Without the header nothing happens.  What is allowed are registered filters, by keyword or by the file name
-that their main class implies; objects in containers called ``storlet`` are nothing but objects.
+Without the header no storlet runs.  Registered filters can be allowed, by keyword or by the file name of their main
+class; objects in containers called ``storlet`` have no special meaning.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sluice_sandbox.isolated import IsolatedFilter
 RUN: Final = "X-Run-Storlet"
 PARAMETERS: Final = tuple(f"X-Storlet-Parameter-{number}" for number in range(1, 21))
 _YES: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-#: How a parameter's type reads a text; all others are numbers with a fraction.
+#: The conversion of a parameter's text by type; all other types are numbers with a fraction.
 _READERS: Final[dict[str, Callable[[str], Scalar]]] = {
     "str": str,
     "list": str,
@@ -32,7 +32,7 @@ _READERS: Final[dict[str, Callable[[str], Scalar]]] = {
 
 
 class StorletInvocation(Filter):
-    """Runs what the request names; ``known`` are the filters of this node by keyword."""
+    """Runs the storlets that the request names; ``known`` are the filters of this node by keyword."""
 
     info: ClassVar[ActionInfo] = ActionInfo(
         keyword="storlets",
@@ -62,13 +62,13 @@ class StorletInvocation(Filter):
 
     def reader(self, hint: Hint) -> Stream:
         chosen = self._chosen(hint)
-        # a team is given its steps in the order of PUT, and runs them backwards
+        # a team receives its steps in the order of PUT, and runs them backwards
         return chosen[0].team.reader(chosen[::-1], hint) if chosen else Transparent()
 
     def _chosen(self, hint: Hint) -> list[IsolatedFilter]:
-        """What the request asks for, in running order.
+        """Return the filters that the request names, in running order.
 
-        :raises BadParameter: when it is not allowed, not there, or its parameters are wrong
+        :raises BadParameter: when a filter is not allowed or missing, or its parameters are wrong
         """
         names = [name.strip() for name in hint.asked.get(RUN, "").split(",") if name.strip()]
         classes = [self._allowed(name) for name in names]
@@ -108,7 +108,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _converted(info: ActionInfo, given: Mapping[str, str]) -> dict[str, Scalar]:
-    """Those of ``given`` that ``info`` declares, in their types."""
+    """Return the parameters of ``given`` that ``info`` declares, in their types."""
     declared: dict[str, Any] = {one.name: one.type for one in info.parameters}
     return {name: _scalar(name, value, declared[name]) for name, value in given.items() if name in declared}
 

@@ -1,7 +1,7 @@
-"""Builds what Java storlets need in a container: Storlets' Java daemon, from its source distribution.
+"""Builds the parts of Java storlets for a container: Storlets' Java daemon, from its source distribution.
 
-The wheel has no Java in it.  Needed once, on one machine: pip, a JDK 17, Maven (for three libraries from Maven
-Central) and gcc; the result is a folder of five jars and a library, kept in the cache.
+The wheel has no Java code.  The build runs once, on one machine, and needs pip, a JDK 17, Maven (for three libraries
+from Maven Central) and gcc; the result is a folder of five jars and a library, kept in the cache.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ from sluice_sandbox.files import create_folder
 
 
 def unpack(archive: Path, into: Path, wanted: Callable[[str], bool] = lambda name: True) -> None:
-    """Write the regular files of a tar archive below ``into``, of those whose name is ``wanted``; links are left out.
+    """Write the regular files of a tar archive whose name is ``wanted`` below ``into``; links are left out.
 
-    As :data:`tarfile.data_filter`, which Python before 3.11.4 does not have, nothing is written elsewhere.
+    As with :data:`tarfile.data_filter`, which Python before 3.11.4 does not have, no file is written elsewhere.
 
-    :raises PeerError: when it is no whole tar archive, or a name leads out of ``into``; nothing more is written then
+    :raises PeerError: when it is not a complete tar archive, or a name leads out of ``into``; the extraction stops
+        there
     """
     try:
         with tarfile.open(archive) as tar:
@@ -55,14 +56,14 @@ LIBRARIES: Final = (
     ("ch.qos.logback", "logback-classic", "1.6.3"),
     ("org.slf4j", "slf4j-api", "2.0.18"),
 )
-#: What runs in the container's Java, whatever the JDK here can do more.
+#: The Java version of the container; the JDK here may be newer.
 RELEASE: Final = "17"
 
 Say = Callable[[str], None]
 
 
 def build(cache: Path, say: Say = lambda line: None) -> Path:
-    """The folder of jars below ``cache``, made when it is not there.
+    """Return the folder of jars below ``cache``; build it if it is missing.
 
     :raises PeerError: when a tool is missing or fails
     """
@@ -85,7 +86,7 @@ def build(cache: Path, say: Say = lambda line: None) -> Path:
 
 
 def _source(work: Path, wanted: str) -> Path:
-    """The source distribution, unpacked."""
+    """Download and unpack the source distribution."""
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
     _run([*pip, "--no-binary", "storlets", "--dest", str(work), f"storlets=={wanted}"])
     unpack(work / f"storlets-{wanted}.tar.gz", work)
@@ -107,7 +108,7 @@ def _libraries(work: Path, jars: Path) -> None:
 
 
 def _compile(source: Path, jars: Path) -> None:
-    """SBus with its native half, then what builds on it, in the order that they need each other."""
+    """Compile SBus with its native part, then its dependants, in the order of their dependencies."""
     for name, jar in (("SBus", "SBusJavaFacade.jar"), ("SCommon", "SCommon.jar"), ("SDaemon", "SDaemon.jar")):
         room = source / "java" / name
         files = sorted((room / "src" / "main").rglob("*.java"))

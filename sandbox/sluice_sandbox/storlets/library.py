@@ -1,8 +1,8 @@
-"""What is mounted into every container at ``/usr/local/lib/storlets``: Storlets' agent, and ours around it.
+"""The library that is mounted into every container at ``/usr/local/lib/storlets``: Storlets' agent, and Sluice's.
 
-``python/storlets`` is the installed package without the parts for hosts, ``python/sluice_sandbox`` the few of our
-modules that run in a container; ``java`` is there when it was built (``java``).  The folder is
-made once per content and never changed: its name is the digest of what is in it.
+``python/storlets`` is the installed package without the parts for hosts, ``python/sluice_sandbox`` the few modules of
+Sluice that run in a container; ``java`` exists if it was built (``java``).  The folder is made once per content and
+never changed: its name is the digest of its content.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Final
 from sluice_core.errors import PeerError
 from sluice_sandbox.files import create_folder
 
-#: Of Storlets: the agent and the wire, nothing of the gateway or of Swift.
+#: The parts of Storlets in it: the agent and the wire, nothing of the gateway or of Swift.
 _STORLETS: Final = ("__init__.py", "agent", "sbus")
 _OURS: Final = (
     "__init__.py",
@@ -33,7 +33,7 @@ _OURS: Final = (
 
 
 def prepare(cache: Path, java: Path | None = None) -> Path:
-    """The library's folder below ``cache``, made when it is not there; ``java`` is a folder of jars to add.
+    """Return the library's folder below ``cache``; make it if it is missing; ``java`` is a folder of jars to add.
 
     :raises PeerError: when Storlets is not installed
     """
@@ -49,7 +49,7 @@ def prepare(cache: Path, java: Path | None = None) -> Path:
             target = new / name
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, target)
-        # used where the container's Python is of our version; it cannot keep any there
+        # used if the container's Python has the version of this one; it cannot write any there
         compileall.compile_dir(new, quiet=2, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
         for root, _, _ in os.walk(new):
             os.chmod(root, 0o755)  # noqa: S103  # read by whoever runs filters
@@ -57,7 +57,7 @@ def prepare(cache: Path, java: Path | None = None) -> Path:
 
 
 def _files(java: Path | None) -> Iterator[tuple[str, Path]]:
-    """Name in the library → file on this machine."""
+    """Yield name in the library → file on this machine."""
     spec = importlib.util.find_spec("storlets")
     if spec is None or spec.origin is None:
         raise PeerError("Storlets is not installed, expected the extra `sandbox`")

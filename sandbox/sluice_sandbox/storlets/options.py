@@ -1,6 +1,6 @@
 """The options of the environment ``storlet`` in a host's configuration, all beginning with ``storlets_``.
 
-``storlets_engine`` alone turns it on; everything else has a default.
+Setting ``storlets_engine`` enables it; all other options have defaults.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _HERE: Final = frozenset({"folder", "cache", "engine"})
 
 
 def storlet_team(options: Mapping[str, str], store: CodeStore) -> StorletTeam | None:
-    """The team that ``options`` describe; None where they name no engine.
+    """Return the team that ``options`` describe; None when they name no engine.
 
     :raises CallerError: for values of a wrong type, all at once
     :raises PeerError: when Storlets is not installed

@@ -1,20 +1,20 @@
-"""One stream through storlets: descriptors, the bytes in both directions, and the proof of the end.
+"""One stream through storlets: descriptors, the bytes in both directions, and the verified end.
 
 ::
 
-    us -in-> storlet -link-> storlet -out-> us        each storlet -status-> us
+    host -in-> storlet -link-> storlet -out-> host        each storlet -status-> host
 
-The pipes between storlets never pass through us.  We keep a copy of the reading end of every pipe that a
-storlet reads, and never read from it; so
+The data of pipes between storlets does not pass through the host.  The host keeps a copy of the reading end of every
+pipe that a storlet reads, and never reads from it; so
 
-* a storlet that ends early blocks its writer instead of breaking it, and what it left unread can be counted;
-* one whose daemon ended in the very moment it was asked can be asked again, its input is still there.
+* a storlet that ends early blocks its writer and does not break it, and its unread bytes can be counted;
+* a storlet whose daemon ended at the moment of the request can be requested again, since its input is still there.
 
-A stream has ended when every storlet's daemon has said so (see ``agent``), nothing is left
-unread in any pipe, and the output is at its end.  Everything else is :class:`SandboxFault`: a trailer with a
-reason, no trailer (killed), no byte in either direction for ``patience`` seconds.
+A stream has ended when every storlet's daemon has reported it (see ``agent``), no pipe has unread bytes, and the output
+is at its end.  Everything else is :class:`SandboxFault`: a trailer with a reason, no trailer (killed), no byte in
+either direction for ``patience`` seconds.
 
-``feed`` never waits for output, only for room; what a storlet cannot take while it gives a lot waits here.
+``feed`` waits only for space, not for output; input that a storlet does not read while it writes waits here.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ from sluice_sandbox.waiting import PIPE_SIZE, pause, pipe, read_now, unread_byte
 _ATTEMPTS: Final = 3
 _HEARD: Final = 4096
 _QUEUE_POLL: Final = 0.005
-#: As much output as one ``feed`` collects before it gives it back.
+#: Greatest output that one ``feed`` collects before it returns.
 _ENOUGH: Final = 4 * 1024 * 1024
-#: As much as may come after the input's end, when what is undone has a size that only our host knows.
+#: Greatest output after the input's end, for *undo*, whose output size only the host knows.
 _TAIL: Final = 256 * 1024 * 1024
 
 
 class StorletRun(Session):
-    """A stream through ``tasks`` in ``container``; begun by the first byte or the end."""
+    """A stream through ``tasks`` in ``container``; it begins with the first byte or the end."""
 
     def __init__(
         self, container: Container, tasks: Sequence[StorletTask], limits: Limits, size: int | None, undoes: bool
@@ -104,7 +104,7 @@ class StorletRun(Session):
             return self._passed_on(output)
 
     def counts(self) -> list[tuple[int, int]]:
-        """See :class:`Session`; what a storlet did past our counting its neighbour tells."""
+        """See :class:`Session`; bytes that a storlet moved uncounted are taken from its neighbour's count."""
         ends = [one.end or {} for one in self._stages]
         between = [reconcile_counts(left.get("given"), right.get("taken")) for left, right in pairwise(ends)]
         first, last = ends[0].get("taken"), ends[-1].get("given")
@@ -133,7 +133,7 @@ class StorletRun(Session):
             self._launch(stage)
 
     def _launch(self, stage: Stage) -> None:
-        """Ask the stage's daemon to run it; cold, that includes the container."""
+        """Send the stage to its daemon; a cold start includes the container."""
         stage.attempts += 1
         if stage.attempts > _ATTEMPTS:
             raise SandboxFault(f"filter `{stage.task.keyword}` cannot be started: its daemon keeps ending")
@@ -162,7 +162,7 @@ class StorletRun(Session):
             os.close(nowhere)
 
     def _deliver(self, task: StorletTask, datagram: Any) -> None:
-        """Hand a datagram to the task's daemon, which may have to be started, or replaced when it takes nothing."""
+        """Send a datagram to the task's daemon, which may have to be started, or replaced when it accepts nothing."""
         path, patience = self._container.socket_of(task.name), monotonic() + self._limits.patience
         attempts = 0
         while attempts < _ATTEMPTS:
@@ -172,7 +172,7 @@ class StorletRun(Session):
             except (FileNotFoundError, ConnectionRefusedError):
                 attempts += 1
                 self._container.ensure(task)
-            except BlockingIOError:  # many at once, or it hangs
+            except BlockingIOError:  # many requests at once, or it hangs
                 pause(_QUEUE_POLL)
                 if monotonic() > patience:
                     attempts += 1
@@ -180,7 +180,7 @@ class StorletRun(Session):
         raise SandboxFault(f"filter `{task.keyword}` cannot be started")
 
     def _turn(self, output: list[bytes]) -> int:
-        """Move what can be moved, else wait until something can; how many bytes came out."""
+        """Move the available bytes, else wait for some; return the number of output bytes."""
         wrote = write_now(self._in, self._pending) if self._pending else 0
         if wrote:
             self._pending = self._pending[wrote:]
@@ -209,7 +209,7 @@ class StorletRun(Session):
         return len(data)
 
     def _hear(self, stage: Stage) -> None:
-        """Read what the stage's daemon says, if it says something."""
+        """Read the reports of the stage's daemon, if any."""
         while stage.status >= 0:
             data = read_now(stage.status, self._buffer[:_HEARD])
             if data is None:
@@ -234,10 +234,10 @@ class StorletRun(Session):
             raise SandboxFault(f"filter `{stage.task.keyword}` ended before its input")
 
     def _stalled(self) -> None:
-        """Nothing moved for too long.
+        """Handle a stream without progress for too long.
 
-        A daemon that hangs goes with its container; what it never began begins anew.  A Java daemon runs
-        storlets in threads, which nobody can end: it goes with all of them.
+        A daemon that hangs is removed with its container; runs that it had not begun are started again.  A Java daemon
+        runs storlets in threads, which cannot be ended: all of them end with it.
         """
         hanging = [one.task.name for one in self._stages if not one.started and not self._container.ping(one.task.name)]
         if hanging:
@@ -269,7 +269,7 @@ class StorletRun(Session):
             raise
 
     def _abandon(self) -> None:
-        """Release everything and kill what still runs, without waiting for it."""
+        """Release all resources and kill running processes, without waiting for them."""
         stages = [] if self._over else self._stages
         self._over = True
         self._let_go()

@@ -1,4 +1,4 @@
-"""What a run knows of each of its storlets: the task, its descriptors, and what its daemon says on the status pipe."""
+"""The state of each storlet of a run: the task, its descriptors, and its daemon's reports on the status pipe."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class StorletTask:
 
 @dataclass(slots=True)
 class Stage:
-    """A task on its way; descriptors are ours, -1 when closed."""
+    """A task in progress; descriptors are the host's, -1 when closed."""
 
     task: StorletTask
     reader: int
@@ -42,7 +42,7 @@ class Stage:
     end: dict[str, Any] | None = None
 
     def read_status(self, data: bytes) -> bool:
-        """Read the status pipe; return True when it says that the run began just now."""
+        """Read the status pipe; return True when it reports that the run began just now."""
         self.heard = (self.heard + data)[-_STATUS_LIMIT:]
         mark = _JAVA_START if self.task.language == JAVA else _PYTHON_START
         if self.started or not self.heard.startswith(mark):
@@ -52,7 +52,7 @@ class Stage:
         return True
 
     def close(self) -> dict[str, Any]:
-        """The status pipe is at its end: ``ok``, ``why`` and the counts."""
+        """Return the result at the end of the status pipe: ``ok``, ``why`` and the counts."""
         self.end = _java_end(self.heard) if self.task.language == JAVA else _python_end(self.heard)
         return self.end
 
@@ -72,13 +72,13 @@ def _java_end(heard: bytes) -> dict[str, Any]:
 
 
 def reconcile_counts(given: int | None, taken: int | None) -> tuple[int, int]:
-    """What two neighbours say of the pipe between them; one that cannot tell says the same as the other."""
+    """Return the counts of two neighbours for the pipe between them; an unknown count equals the other."""
     left = taken if given is None else given
     right = given if taken is None else taken
     return (0 if left is None else left, 0 if right is None else right)
 
 
 def printable(why: object) -> str:
-    """A reason out of a container, for messages: short and of one line."""
+    """Return a reason from a container in a form for messages: short and in one line."""
     text = "".join(char if char.isprintable() and char != "`" else "?" for char in str(why))
     return text[:100]

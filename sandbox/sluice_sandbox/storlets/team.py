@@ -1,17 +1,17 @@
 """Filters written for OpenStack Storlets, in Docker containers: the environment ``storlet``.
 
-A tenant's filters run in that tenant's container only.  Those next to each other in a pipeline enter
-it once: the bytes go from storlet to storlet inside (``run``).  How a container is confined
-is in ``container``, what runs in it in ``agent``.
+A tenant's filters run in that tenant's container only.  Adjacent filters of a pipeline enter it once: the bytes go from
+storlet to storlet inside (``run``).  The confinement of a container is in ``container``, the code that runs in it in
+``agent``.
 
-A storlet is told what to do by its parameters: those of the sentence as strings (``true`` and ``false``
-for yes and no), ``sluice_direction`` (``do``, or ``undo`` for what can be undone), and Storlets' own
-``storlet_execution_path``, the folder of its files.  A read-time filter whose parameter ``optional`` is true may
-be left out when it fails in time (``optional``).
+A storlet receives as parameters those of the sentence as strings (``true`` and ``false`` for yes and no),
+``sluice_direction`` (``do``, or ``undo`` for reversible filters), and Storlets' own ``storlet_execution_path``, the
+folder of its files.  A read-time filter whose parameter ``optional`` is true may be left out when it fails in time
+(``optional``).
 
-A read-time filter that is `optional` may be missing: when it fails in time, the bytes pass untouched.  In time means
-before it gave its first byte, and while what it took is still at hand.  After that the answer is cut like that of any
-filter that fails: half of one and half of the other is never given.
+When an `optional` read-time filter fails in time, the bytes pass unchanged.  In time means before its first output
+byte, and while its input is still buffered.  After that the answer is cut off like that of any failed filter: an answer
+is never partly filtered and partly unfiltered.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from sluice_sandbox.storlets.container import Container, ContainerSettings
 from sluice_sandbox.storlets.run import StorletRun
 from sluice_sandbox.storlets.stage import StorletTask
 
-#: The parameter by which an upload, or a sentence about it, says so.
+#: The parameter by which an upload, or a sentence about it, sets this.
 OPTIONAL: Final = "optional"
 _AT_HAND: Final = 1024 * 1024
 _log = logging.getLogger(__name__)
 
 
 class OptionalReader(Stream):
-    """``make()`` as long as it works; what it took is kept to fall back on, up to a megabyte."""
+    """``make()`` as long as it works; up to a megabyte of its input is kept as the fallback."""
 
     def __init__(self, make: Callable[[], Stream]) -> None:
         self._make = make
@@ -99,7 +99,7 @@ class StorletTeam(SandboxTeam):
         self._ready: set[Path] = set()
 
     def container(self, account: str) -> Container:
-        """The container of ``account``, which may not run."""
+        """The container of ``account``, which may be stopped."""
         container = self._containers.get(account)
         if container is None:
             container = self._containers[account] = self.container_class(account, self.place, self.limits)
@@ -134,7 +134,7 @@ class StorletTeam(SandboxTeam):
         return StorletTask(step.keyword, name, step.main, step.language, classpath, params)
 
     def _place(self, folder: Path, files: Mapping[str, str]) -> None:
-        """The verified code of one storlet where its tenant's container sees it: all files or none."""
+        """Place the verified code of one storlet into its tenant's container: all files or none."""
         with create_folder(folder) as new:
             for name, sha256 in files.items():
                 (new / name).write_bytes(self._store.read(sha256))
@@ -143,9 +143,9 @@ class StorletTeam(SandboxTeam):
 
 
 def _file_name(step: Step) -> str:
-    """What the file has to be called for its language to find ``step.main`` in it.
+    """Return the file name under which its language finds ``step.main``.
 
-    :raises FilterError: when ``main`` is none of that language
+    :raises FilterError: when ``main`` is not a name of that language
     """
     if step.language == "java":
         return "storlet.jar"
@@ -156,7 +156,7 @@ def _file_name(step: Step) -> str:
 
 
 def _daemon_name(step: Step, files: Mapping[str, str]) -> str:
-    """One daemon for the same code, beginning and dependencies; short, since sockets are called so."""
+    """Return the same name for the same code, entry point and dependencies; short, since it is a socket's name."""
 
     facts = "\0".join([step.main, *(f"{name}={sha256}" for name, sha256 in sorted(files.items()))])
     return hashlib.sha256(facts.encode()).hexdigest()[:16]

@@ -2,10 +2,10 @@
 
 ``int files, int metadata bytes, int message bytes``, the metadata (JSON, one entry per descriptor), the
 message (JSON: command, parameters, task), one closing zero byte; the descriptors as ``SCM_RIGHTS``.
-This is what Storlets' C library reads and writes, so its Java daemon understands it; the library itself
-is opened anew for each message, logs to a syslog that a container does not have, and waits without a limit.
+This is what Storlets' C library reads and writes, so its Java daemon understands it; the library itself is loaded again
+for each message, logs to a syslog that a container does not have, and waits without a limit.
 
-Runs on both sides, in the container too: nothing but the standard library here.
+It runs on both sides, in the container too: it imports only the standard library.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ import struct
 from collections.abc import Sequence
 from typing import Final
 
-#: The C library reads no more than this into its buffer.
+#: The C library reads at most this number of bytes.
 MAX_MESSAGE: Final = 4096
 MAX_DESCRIPTORS: Final = 16
-#: What a factory or a daemon says that cannot fork: something fills its container.
+#: The answer of a factory or a daemon that cannot fork: its container has no free processes.
 NO_PROCESSES: Final = "no more processes"
 _HEAD: Final = struct.Struct("=iii")
 
 
 def pack(metadata: str, message: str, descriptors: int) -> bytes:
-    """The bytes of one datagram.
+    """Return the bytes of one datagram.
 
     :raises ValueError: when the receiver would cut it
     """
@@ -40,7 +40,7 @@ def pack(metadata: str, message: str, descriptors: int) -> bytes:
 
 
 def unpack(data: bytes) -> tuple[int, str, str]:
-    """How many descriptors, the metadata and the message.
+    """Return the number of descriptors, the metadata and the message.
 
     :raises ValueError: when it is not such a datagram
     """
@@ -56,11 +56,11 @@ def unpack(data: bytes) -> tuple[int, str, str]:
 def send(path: str, data: bytes, descriptors: Sequence[int]) -> None:
     """Send a datagram to the socket at ``path`` without waiting.
 
-    The folder of the socket belongs to whoever runs filters, so a link in its place is not followed;
-    and since the socket is named by descriptor, the length of ``path`` does not matter.
+    The folder of the socket belongs to the user of the filters, so a link in its place is not followed; and since the
+    socket is named by descriptor, the length of ``path`` does not matter.
 
-    :raises FileNotFoundError: when there is no socket
-    :raises ConnectionRefusedError: when nobody listens there any more
+    :raises FileNotFoundError: when the socket is missing
+    :raises ConnectionRefusedError: when no process listens there any more
     :raises BlockingIOError: when its queue is full
     """
     place = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -69,14 +69,14 @@ def send(path: str, data: bytes, descriptors: Sequence[int]) -> None:
             raise ConnectionRefusedError(f"`{path}` is not a socket")
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
             rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))]
-            # the original, also where eventlet made sockets wait: a full queue is for the caller to judge
+            # the original, also where eventlet patched sockets to wait: the caller handles a full queue
             channel.sendmsg([data], rights, socket.MSG_DONTWAIT, f"/proc/self/fd/{place}")
     finally:
         os.close(place)
 
 
 def listen(path: str) -> socket.socket:
-    """A socket at ``path``, in place of whatever is there."""
+    """Listen on a socket at ``path``, in place of an existing file."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
     channel = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -86,9 +86,9 @@ def listen(path: str) -> socket.socket:
 
 
 def receive(channel: socket.socket) -> tuple[list[int], str, str]:
-    """The next datagram: its descriptors (which the caller closes), the metadata and the message.
+    """Return the next datagram: its descriptors (which the caller closes), the metadata and the message.
 
-    :raises ValueError: when it is none; its descriptors are closed
+    :raises ValueError: when it is not valid; its descriptors are closed
     """
     size = socket.CMSG_SPACE(MAX_DESCRIPTORS * array.array("i").itemsize)
     data, ancillary, flags, _ = channel.recvmsg(MAX_MESSAGE, size, socket.MSG_CMSG_CLOEXEC)

@@ -1,9 +1,8 @@
 """Calls into WebAssembly, as fast as wasmtime's C interface makes them.
 
 ``wasmtime.Func`` asks for the function's type and converts each value on every call, which takes longer
-than small filters do.  The types of our exports were checked when the code was admitted
-(``modules.check``), so the unchecked call of the C interface is right here.  This is the only file
-that knows wasmtime's bindings below its public classes.
+than small filters do.  The types of the exports were checked when the code was admitted (``modules.check``), so the
+unchecked call of the C interface is safe here.  Only this file uses wasmtime's bindings below its public classes.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ class ExportedFunction:
     """An exported function of integers; ``wide`` when its result has 64 bits."""
 
     def __init__(self, store: wasmtime.Store, function: Any, wide: bool) -> None:
-        # kept, for the C side knows addresses only
+        # kept, since the C side has only addresses
         self._kept = store, function
         self._context = store._context()
         self._function = ctypes.byref(function._func)

@@ -1,11 +1,10 @@
-"""WebAssembly code made ready: checked, compiled once per node, kept in a private folder.
+"""WebAssembly code for execution: checked, compiled once per node, kept in a private folder.
 
-Compiled code is machine code: loading it is running it.  So only files that we wrote ourselves are
-loaded: in a folder that is ours and that nobody else may write to or look into, under the
-digest of the source, wasmtime's version and our settings.  Where that folder does not qualify,
-each process compiles for itself.
+Compiled code is machine code: loading it means running it.  So only files that Sluice wrote itself are loaded: in a
+folder of its user that no other user may write or read, under the digest of the source, wasmtime's version and the
+settings.  If that folder does not qualify, each process compiles for itself.
 
-A module imports nothing, so there is nothing that it could reach but its own memory.  Its exports are
+A module imports nothing, so it can access only its own memory.  Its exports are
 the interface (``docs/admin/isolated-filters.md``): ``memory``, ``alloc``, ``feed``, ``finish``, and ``start``
 when it takes parameters.
 """
@@ -30,7 +29,7 @@ MAX_CODE: Final = 8 * 1024 * 1024
 _SETTINGS: Final = "fuel-1"
 _I32: Final = "i32"
 _I64: Final = "i64"
-#: Parameter and result types of what a module exports; the last one may be missing.
+#: Parameter and result types of a module's exports; the last one may be missing.
 _FUNCTIONS: Final = {
     "alloc": ((_I32,), (_I32,)),
     "feed": ((_I32, _I32), (_I64,)),
@@ -41,7 +40,7 @@ _log = logging.getLogger(__name__)
 
 
 def engine() -> wasmtime.Engine:
-    """The compiler and its settings: fuel is counted, threads are neither used by code nor by the compiler."""
+    """The compiler and its settings: fuel is counted, neither code nor the compiler uses threads."""
     config = wasmtime.Config()
     config.consume_fuel = True
     config.parallel_compilation = False
@@ -52,7 +51,7 @@ def engine() -> wasmtime.Engine:
 
 
 def check(code: bytes) -> None:
-    """Refuse what cannot be a filter.
+    """Refuse code that cannot be a filter.
 
     :raises BadUpload: with the reason
     """
@@ -96,16 +95,16 @@ class ModuleCache:
 
     @property
     def engine(self) -> wasmtime.Engine:
-        """One per process: Swift forks after it loaded its pipeline."""
+        """One engine per process: Swift forks after it loaded its pipeline."""
         if self._engine is None or self._process != os.getpid():
             self._engine, self._process = engine(), os.getpid()
             self._loaded = {}
         return self._engine
 
     def get(self, sha256: str) -> wasmtime.Module:
-        """The compiled code of that name.
+        """Return the compiled code of that name.
 
-        :raises SluiceError: when it is not here, or is none
+        :raises SluiceError: when it is missing, or does not compile
         """
         engine = self.engine
         module = self._loaded.get(sha256)
@@ -129,7 +128,7 @@ class ModuleCache:
         return module
 
     def _cached(self, sha256: str) -> Path | None:
-        """Where the compiled code is kept; None when the folder is not ours alone."""
+        """Return the path of the compiled code; None when other users may access the folder."""
         folder = self._cache
         if folder is None:
             return None

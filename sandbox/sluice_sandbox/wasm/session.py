@@ -1,14 +1,13 @@
 """The environment `wasm`: uploaded WebAssembly in the host's own process, in a memory of its own.
 
-Theory of operation.  Each step of a stream is an instance of its own, made in some tens of microseconds out
-of the compiled module and thrown away at the end.  It can reach nothing but its memory, whose size is
-limited; what it computes is paid in fuel, about one unit per instruction, so a loop ends when the
-fuel does: each call gets some for itself and some for each byte, all calls of a stream have a purse.
-Traps, bad pointers and empty purses are faults of that stream alone.
+Theory of operation.  Each step of a stream is an instance of its own, made in some tens of microseconds from the
+compiled module and deleted at the end.  It can access only its own memory, whose size is limited; its computation
+consumes fuel, about one unit per instruction, so a loop ends with the fuel: each call receives some for itself and some
+for each byte, and all calls of a stream share a budget.  Traps, bad pointers and exhausted budgets are faults of that
+stream alone.
 
-The host computes in the calling thread.  Code that takes long for its bytes is ``heavy``, so that hosts
-give it a thread: how long is found out by a trial when the code is admitted, counted in fuel
-and therefore the same everywhere, and learnt again from every stream.
+The host computes in the calling thread.  Code that takes long for its bytes is ``heavy``, so that hosts run it in a
+thread: a trial at admission measures its fuel, which is the same on every machine, and every stream measures it again.
 """
 
 from __future__ import annotations
@@ -34,16 +33,16 @@ from sluice_sandbox.limits import UNDO, Limits, SandboxFault, Session, Step
 from sluice_sandbox.wasm import modules
 from sluice_sandbox.wasm.call import ExportedFunction
 
-#: Bytes handed to an instance at once, at most.
+#: Greatest number of bytes passed to an instance at once.
 PIECE: Final = 128 * 1024
-#: What a second of processor time is worth; an instruction takes from a third of a nanosecond to several.
+#: Fuel of a second of processor time; an instruction takes from a third of a nanosecond to several.
 FUEL_PER_SECOND: Final = 1_000_000_000
-#: Every call may compute this long (in seconds), besides what its bytes entitle it to.
+#: Seconds that every call may compute, besides the allowance for its bytes.
 _CALL: Final = 0.02
-#: More fuel per byte than this, and a hundred kilobytes take longer than a change of threads.
+#: With more fuel per byte than this, a hundred kilobytes take longer than a change of threads.
 _HEAVY: Final = 4.0
 _TRIAL: Final = bytes(range(256)) * 256
-#: A tenant's instances in one process may hold this many times the memory of one.
+#: Limit of the memory of a tenant's instances in one process, as a multiple of that of one.
 _TOGETHER: Final = 8
 
 
@@ -57,7 +56,7 @@ class WasmTeam(SandboxTeam):
         self._modules = modules.ModuleCache(store, cache)
         self._classes: dict[str, type[IsolatedFilter]] = {}
         self._heavy: set[str] = set()
-        #: Bytes of memory that each tenant's instances hold.
+        #: Bytes of memory of each tenant's instances.
         self.held: defaultdict[str, int] = defaultdict(int)
 
     def admit(self, upload: Upload, code: bytes) -> None:
@@ -67,7 +66,7 @@ class WasmTeam(SandboxTeam):
         self._try(Step(upload.keyword, upload.sha256, upload.main, {}))
 
     def _try(self, step: Step) -> None:
-        """See how much it computes; failing on bytes that are none of its own is no fault."""
+        """Measure its computation; a failure on arbitrary bytes is not an error."""
         instance = WasmInstance(self, step, "", self._modules.engine, self._modules.get(step.code))
         try:
             instance.start()
@@ -82,7 +81,7 @@ class WasmTeam(SandboxTeam):
             filter_class.heavy = True
 
     def mark_heavy(self, sha256: str) -> None:
-        """From now on that code is ``heavy``."""
+        """Mark that code as ``heavy`` from now on."""
         self._heavy.add(sha256)
         if sha256 in self._classes:
             self._classes[sha256].heavy = True
@@ -91,9 +90,9 @@ class WasmTeam(SandboxTeam):
         return WasmSession(self, steps, hint.account)
 
     def instance(self, step: Step, tenant: str) -> WasmInstance:
-        """A new instance for ``step``.
+        """Return a new instance for ``step``.
 
-        :raises FilterError: when it cannot be had
+        :raises FilterError: when it cannot be made
         """
         try:
             module = self._modules.get(step.code)
@@ -128,7 +127,7 @@ class WasmInstance(Stream):
         self._start = ExportedFunction(store, exports["start"], wide=False) if "start" in exports else None
 
     def start(self) -> None:
-        """Hand the parameters over."""
+        """Pass the parameters in."""
         if self._start is None:
             return
         told = json.dumps(dict(self._step.params)).encode()
@@ -154,13 +153,13 @@ class WasmInstance(Stream):
         return rest
 
     def close(self) -> None:
-        """Close the instance; no more calls."""
+        """Close the instance, after which it cannot be called."""
         if self.taken >= len(_TRIAL) and self._used > _HEAVY * self.taken:
             self._team.mark_heavy(self._step.code)
         self._hold(0)
 
     def _call(self, seconds: float, function: Callable[..., Any], *args: Any) -> Any:
-        """Call into the code with fuel for ``seconds``, if the stream still has it."""
+        """Call into the code with fuel for ``seconds``, if the stream's budget permits it."""
         purse = int(self._team.limits.seconds(self.taken) * FUEL_PER_SECOND) - self._used
         fuel = max(1, min(purse, int(seconds * FUEL_PER_SECOND)))
         self._store.set_fuel(fuel)
@@ -187,14 +186,14 @@ class WasmInstance(Stream):
         return ctypes.string_at(base + place, size)
 
     def _bounds(self, place: int, size: int) -> int:
-        """The address of the memory, in which ``size`` bytes at ``place`` lie."""
+        """Return the address of the memory; raise if ``size`` bytes at ``place`` are not inside."""
         place &= 0xFFFFFFFF
         if place + size > self._memory.data_len(self._store):
             raise SandboxFault(f"filter `{self._step.keyword}` points outside of its memory")
         return ctypes.addressof(self._memory.data_ptr(self._store).contents)
 
     def _hold(self, size: int) -> None:
-        """Account for the memory it holds now."""
+        """Account for the memory that it uses now."""
         if size == self._held:
             return
         held = self._team.held
@@ -224,7 +223,7 @@ class WasmSession(Pipe, Session):
 
 
 def _reason(error: Exception, fuel: int) -> str:
-    """The reason of a trap in our words: traps carry a trace of the module's own names."""
+    """Return the reason of a trap in the host's words: traps carry a trace of the module's own names."""
     if not fuel:
         return "took too much processor time"
     code = error.trap_code if isinstance(error, wasmtime.Trap) else None

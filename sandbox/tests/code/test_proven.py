@@ -1,4 +1,4 @@
-"""Marks beside code, and what a process takes of uploads by them."""
+"""Marks beside code, and the uploads that a process loads because of them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def store(tmp_path):
 
 
 class Host:
-    """Loads code as its own text; what is in ``broken`` cannot be loaded."""
+    """Loads code as its own text; code in ``broken`` cannot be loaded."""
 
     def __init__(self, store, taken=()):
         self.loads = []

@@ -1,4 +1,4 @@
-"""Uploaded shared objects: what is read of them, and what is refused."""
+"""Uploaded shared objects: the tables that are read, and the files that are refused."""
 
 import pytest
 from tests.support.shared_objects import AARCH64, X86_64, shared_object

@@ -1,4 +1,4 @@
-"""Which build a process runs: two commits differ, a wheel and the clone that it was made of do not."""
+"""The build of a process: two commits differ; a wheel and the clone that it was built from do not."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What a registration may say of a filter of volumes."""
+"""The registration of a filter of volumes."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The pieces of a jail: system calls, control groups, the root, and what is inside when it runs."""
+"""The parts of a jail: system calls, control groups, the root, and the environment inside."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DENY, NONE = 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS
 
 
 def verdict(machine, number, arch=X86_64, args=(0, 0, 0, 0, 0, 0)):
-    """What the kernel would answer: a classic BPF machine of the four operations that are used."""
+    """The kernel's verdict: a classic BPF machine of the four operations that are used."""
     program = seccomp.program(machine)
     data = struct.pack("=IIQ6Q", number, arch, 0, *args)
     place = value = 0
@@ -53,7 +53,7 @@ CALLS = [
     ("x86_64", 0, 0x40000003, (), KILL),  # i386
     ("x86_64", 16, X86_64, (3, 0x5421), ALLOW),  # ioctl FIONBIO
     ("x86_64", 16, X86_64, (0, 0x5412), DENY),  # ioctl TIOCSTI
-    ("x86_64", 302, X86_64, (0, 9, 0, 1), ALLOW),  # prlimit64 that asks
+    ("x86_64", 302, X86_64, (0, 9, 0, 1), ALLOW),  # prlimit64 that reads
     ("x86_64", 302, X86_64, (0, 9, 1, 0), DENY),  # prlimit64 that sets
     ("x86_64", 302, X86_64, (0, 9, 1 << 32, 0), DENY),
     ("aarch64", 63, ARM, (), ALLOW),  # read

@@ -1,4 +1,4 @@
-"""The page on isolated filters: its example runs, its links and figures of limits hold."""
+"""The page on isolated filters: its example runs, its links and its limits are correct."""
 
 from __future__ import annotations
 

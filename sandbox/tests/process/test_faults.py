@@ -1,4 +1,6 @@
-"""Uploaded Python that misbehaves: its request fails with the reason, the next one works, nobody else notices."""
+"""Uploaded Python that misbehaves: its request fails with the reason, the next one works, other tenants are not
+affected.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python filters in jailed workers: the contract of all filters, neighbours, tenants, what a jail offers."""
+"""Python filters in jailed workers: the contract of all filters, adjacent filters, tenants, what a jail offers."""
 
 from __future__ import annotations
 

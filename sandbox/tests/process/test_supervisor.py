@@ -1,4 +1,4 @@
-"""The keeper of workers: first come, more on demand, replaced, ended, and nothing left behind."""
+"""The supervisor of workers: the first start, more on demand, replacement, end, and clean-up."""
 
 from __future__ import annotations
 
@@ -51,19 +51,19 @@ def store(tmp_path):
 
 
 def say(team, data, tenant="AUTH_a"):
-    """How many streams the worker that took this one has seen."""
+    """Return how many streams the worker of this stream has served."""
     who = uploaded(team._store, team, WHO, "who", "Who")
     return int(run(who().reader(Hint(account=tenant)), [data]))
 
 
 def until(holds):
-    """Wait for what is sure to come."""
+    """Wait until ``holds()`` is true."""
     while not holds():
         time.sleep(0.01)
 
 
 def computed(folder):
-    """Seconds that processes in jails have computed."""
+    """Processor seconds of processes in jails."""
     ticks = 0
     for one in jailed(folder):
         with contextlib.suppress(OSError):  # it ended meanwhile
@@ -73,7 +73,7 @@ def computed(folder):
 
 def test_a_second_worker_comes_when_the_first_is_busy(store):
     def keep_busy(team):
-        with contextlib.suppress(FilterError, PeerError):  # the supervisor goes before it is done
+        with contextlib.suppress(FilterError, PeerError):  # the supervisor ends before the stream
             say(team, b"compute")
 
     with supervisor(Limits(workers=2, patience=600, cpu=600)) as folder:
@@ -82,7 +82,7 @@ def test_a_second_worker_comes_when_the_first_is_busy(store):
         before = computed(folder)
         busy = threading.Thread(target=keep_busy, args=(team,))
         busy.start()
-        until(lambda: computed(folder) > before + 1)  # it has the first one to itself
+        until(lambda: computed(folder) > before + 1)  # it has the first worker to itself
         assert say(team, b"x") == 1
         assert busy.is_alive()
     busy.join()
@@ -103,7 +103,7 @@ def test_an_idle_tenant_is_closed_and_comes_again(store):
         assert say(team, b"x") == 1
         until(lambda: not tenant_socket(folder, "AUTH_a").exists())
         assert say(team, b"x") == 1
-        until(lambda: len(jailed(folder)) == 2)  # the spare one
+        until(lambda: len(jailed(folder)) == 2)  # the worker in reserve
 
 
 def test_an_idle_tenant_makes_room_and_a_busy_one_does_not(store):

@@ -1,4 +1,4 @@
-"""Frames between worker and host: whole however they are cut, and nonsense is told."""
+"""Frames between worker and host: complete for every split, and invalid bytes are reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a worker in a jail answers, the host tells of a filter that misbehaves, and raises nothing else."""
+"""For every answer of a worker in a jail, the host reports a filter that misbehaves, and raises no other error."""
 
 import json
 
@@ -10,7 +10,7 @@ from sluice_sandbox.process.session import ProcessSession
 
 
 class Reached(ProcessSession):
-    """As it is once a worker was reached."""
+    """A session after the connection to a worker."""
 
     def __init__(self):
         self._names, self._frames, self._counts = ["one", "two"], wire.FrameParser(), None

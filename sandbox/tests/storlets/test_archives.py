@@ -1,4 +1,4 @@
-"""Archives of somebody else write below the folder that they are unpacked to, and files only."""
+"""Third-party archives write only below the folder that they are unpacked to, and only files."""
 
 import io
 import tarfile

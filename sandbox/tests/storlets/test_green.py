@@ -1,4 +1,4 @@
-"""In a Swift server everything waits in green threads: a storlet that computes must not stop the others."""
+"""In a Swift server all code waits in green threads: a storlet that computes must not stop other requests."""
 
 import os
 import subprocess

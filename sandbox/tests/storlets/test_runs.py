@@ -1,4 +1,4 @@
-"""Streams through storlets whose agent is an ordinary process: everything but the container's walls."""
+"""Streams through storlets whose agent is an ordinary process, without the container's confinement."""
 
 import gc
 import hashlib
@@ -167,7 +167,7 @@ def test_runs_leave_no_descriptor_and_no_process(team, xor):
 
 
 def test_a_stream_that_fails_at_its_end_was_never_complete(team):
-    """Its bytes may all be there before it fails; a client that knows the length must not have got them all."""
+    """Its bytes may all be there before it fails; a client that knows the length must not have received them all."""
     body = "target.write(source.read(10)); target.flush(); source.read(); raise ValueError"
     bad = team.add("bad", python_storlet(body), reverse=True)
     stream = team.encoder([bad()], Hint(account=ACCOUNT))
@@ -191,7 +191,7 @@ def test_without_descriptors_it_is_an_error_like_any_other(team, xor):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     stream = team.encoder([xor()], Hint(account=ACCOUNT))
     used = {int(one) for one in os.listdir("/proc/self/fd")}
-    # the limit is one of numbers, among which there may be free ones below those that are used: two stay free
+    # the limit applies to descriptor numbers, some of which may be free below the used ones: two stay free
     limit = next(itertools.islice((number for number in itertools.count() if number not in used), 2, None))
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
     try:

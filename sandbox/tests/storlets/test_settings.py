@@ -1,4 +1,4 @@
-"""The image's recipe, the library, the engine's command line, options: what needs no Docker."""
+"""The image's recipe, the library, the engine's command line, options: tests without Docker."""
 
 import dataclasses
 import os

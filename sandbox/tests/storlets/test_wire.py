@@ -1,4 +1,4 @@
-"""The datagrams of SBus, against Storlets' own C structure as its library documents it."""
+"""The datagrams of SBus, compared with Storlets' own C structure as its library documents it."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""WebAssembly that misbehaves: the stream fails with the reason, the host's process lives."""
+"""WebAssembly that misbehaves: the stream fails with the reason, the host's process continues."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_fault_fails_its_own_stream_only(team, name):
 
 
 def test_memory_cannot_grow_beyond_the_limit(team):
-    # -1 is what memory.grow answers when it may not
+    # -1 is the answer of memory.grow at the limit
     grows = bad(team, feed="(i64.extend_i32_s (memory.grow (i32.const 1000)))", keyword="grows")
     with pytest.raises(SandboxFault, match="filter `grows` failed with `1`"):
         run(grows().reader(Hint()), [b"x"])

@@ -1,4 +1,4 @@
-"""WebAssembly filters: the contract of all filters, neighbours, what is refused, the private cache."""
+"""WebAssembly filters: the contract of all filters, adjacent filters, refused code, the private cache."""
 
 from __future__ import annotations
 
