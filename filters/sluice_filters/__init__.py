@@ -1,1 +1,1 @@
-"""Stream filters without I/O, their chain and the contract they keep."""
+"""Stream filters without I/O, their chain and their contract."""

@@ -1,7 +1,7 @@
-"""Several filters on one stream: inward in running order, outward reversed, decided here only.
+"""Several filters on one stream: in running order on PUT, reversed on GET; only this module decides the order.
 
 Records are ``{"f": keyword, "v": version, "r": record}``, one per filter that changed something, in
-running order on PUT; they are JSON and all that decoding gets to know.
+running order on PUT; they are JSON and the only input of decoding besides the bytes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class ChainEncoder(Pipe):
     """The encoders of ``steps``, first next to the client.
 
     Only the first filter after the client knows the exact size; behind one that changes lengths it
-    is unknown.  ``heavy`` says whether a feed is worth another thread.
+    is unknown.  ``heavy`` is true when a feed should run in another thread.
     """
 
     def __init__(self, steps: Sequence[Filter], hint: Hint) -> None:
@@ -39,7 +39,7 @@ class ChainEncoder(Pipe):
         return all(stream.transparent for stream in self._stages)
 
     def records(self) -> tuple[dict[str, Any], ...]:
-        """After ``finish``: what undoes it, in running order; empty when nothing was changed."""
+        """After ``finish``: the records in running order; empty when nothing was changed."""
         entries = []
         for members, stream in self._parts:
             records = stream.records() if isinstance(stream, GroupEncoder) else [stream.record()]
@@ -50,7 +50,7 @@ class ChainEncoder(Pipe):
 
 
 def chain_reader(steps: Sequence[Filter], hint: Hint) -> Stream:
-    """The read-time transforms of ``steps`` (given in the order of PUT) as one stream."""
+    """Return the read-time transforms of ``steps`` (given in the order of PUT) as one stream."""
     streams = []
     for members in reversed(_groups([step for step in steps if step.info.on_get])):
         team = members[0].team
@@ -60,7 +60,7 @@ def chain_reader(steps: Sequence[Filter], hint: Hint) -> Stream:
 
 
 def _groups(steps: Sequence[Filter]) -> list[list[Filter]]:
-    """Neighbours of one isolated environment together, every native filter alone."""
+    """Return adjacent filters of one isolated environment together, every native filter alone."""
     groups: list[list[Filter]] = []
     for step in steps:
         if groups and step.team is not None and groups[-1][0].team is step.team:
@@ -71,7 +71,7 @@ def _groups(steps: Sequence[Filter]) -> list[list[Filter]]:
 
 
 def missing(records: Records, filters: Filters) -> list[str]:
-    """What cannot be undone here and why, one entry per record; empty when all can.
+    """Return which records cannot be reversed here and why, one entry each; empty when all can.
 
     :raises CorruptData: when ``records`` are not of this form
     """
@@ -88,9 +88,9 @@ def missing(records: Records, filters: Filters) -> list[str]:
 
 
 def plain_size(records: Records) -> int:
-    """Size in bytes of the object before the first filter.
+    """Return the size in bytes of the object before the first filter.
 
-    :raises CorruptData: when the records do not say it
+    :raises CorruptData: when the records do not have it
     """
     if not records:
         raise CorruptData("no records, so no size")
@@ -98,9 +98,9 @@ def plain_size(records: Records) -> int:
 
 
 def chain_decoder(records: Records, filters: Filters, hint: Hint | None = None) -> Stream:
-    """A stream that undoes all ``records``, the last one first; isolated filters want ``hint.account``.
+    """Return a stream that reverses all ``records``, the last one first; isolated filters need ``hint.account``.
 
-    :raises FilterError: when one cannot be undone here (see :func:`missing`)
+    :raises FilterError: when one cannot be reversed here (see :func:`missing`)
     """
     layers = _layers(records, filters)
     by_filter = {id(layer.filter): layer.record for layer in layers}
@@ -113,16 +113,17 @@ def chain_decoder(records: Records, filters: Filters, hint: Hint | None = None) 
 
 
 def can_seek(records: Records, filters: Filters) -> bool:
-    """Whether :func:`locate` works: all filters are here and have random access."""
+    """Whether :func:`locate` works: all filters are installed and have random access."""
     return not missing(records, filters) and all(filters[record["f"]].info.random_access for record in records)
 
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """Feeding the stored bytes ``[start, stop)`` to ``stream``, then ``finish``, gives the range.
+    """The result of :func:`locate`: feeding the stored bytes ``[start, stop)`` to ``stream``, then ``finish``, gives
+    the range.
 
-    ``records`` are the given ones completed by the indexes that were fetched: use them for the
-    next range of the same object, never for writing.
+    ``records`` are the given ones completed by the indexes that were fetched: use them for the next range of the same
+    object, never for writing.
     """
 
     start: int
@@ -137,11 +138,11 @@ Locating = Generator[tuple[int, int], bytes, Located]
 def locate(records: Records, filters: Filters, start: int, stop: int) -> Locating:
     """Find the plain bytes ``[start, stop)``, ``0 <= start < stop <= plain_size``.
 
-    Yields ``(a, b)`` for "fetch the stored bytes ``[a, b)`` and send them to me" (an index), as
-    often as needed, and returns a :class:`Located`.
+    Yields ``(a, b)`` to request the stored bytes ``[a, b)`` (an index), which the caller sends, as often as needed, and
+    returns a :class:`Located`.
 
     :raises FilterError: when a filter is missing or has no random access: decode sequentially
-    :raises CorruptData: when an index is not what was written
+    :raises CorruptData: when an index is not the one that was written
     """
     layers = _layers(records, filters)
     for layer in layers:
@@ -156,7 +157,7 @@ def locate(records: Records, filters: Filters, start: int, stop: int) -> Locatin
 def read_range(
     stored: bytes, records: Records, filters: Filters, start: int, stop: int, step: int | None = None
 ) -> bytes:
-    """The plain bytes ``[start, stop)`` by random access to an object whose stored bytes are all here.
+    """Return the plain bytes ``[start, stop)`` by random access to an object whose stored bytes are all in memory.
 
     :param step: bytes fed at once; None feeds all of them at once
     """
@@ -173,7 +174,7 @@ def read_range(
 
 @dataclass(slots=True)
 class _Layer:
-    """One record with the filter that undoes it; ``record`` grows by its index when that is read."""
+    """One record with the filter that reverses it; ``record`` is completed by its index when that is read."""
 
     filter: Filter
     version: int
@@ -184,7 +185,7 @@ class _Layer:
 
 
 def _locate(layers: Sequence[_Layer], start: int, stop: int) -> Locating:
-    """Where ``[start, stop)`` of what the first of ``layers`` took lies in what the last one gave."""
+    """Locate ``[start, stop)`` of the input of the first of ``layers`` in the output of the last one."""
     if not layers:
         return Located(start, stop, Slice(0, stop - start))
     layer, outer = layers[0], layers[1:]
@@ -201,7 +202,7 @@ def _locate(layers: Sequence[_Layer], start: int, stop: int) -> Locating:
 
 
 def _read(layers: Sequence[_Layer], start: int, stop: int) -> Generator[tuple[int, int], bytes, bytes]:
-    """The bytes ``[start, stop)`` of what the first of ``layers`` took."""
+    """Read the bytes ``[start, stop)`` of the input of the first of ``layers``."""
     located = yield from _locate(layers, start, stop)
     stored = yield located.start, located.stop
     if len(stored) != located.stop - located.start:
@@ -217,9 +218,9 @@ def _parts(record: Mapping[str, Any]) -> tuple[str, int, Record]:
 
 
 def _layers(records: Records, filters: Filters) -> list[_Layer]:
-    """The records with their filters.
+    """Return the records with their filters.
 
-    Reversible filters have no required parameter (the contract suite says so), hence ``()``.
+    Reversible filters have no required parameter (the contract suite checks this), hence ``()``.
     """
     faults = missing(records, filters)
     if faults:

@@ -9,7 +9,7 @@ from sluice_core.describe import Parameter
 from sluice_filters.stream import CorruptData, FilterError, Stream
 
 _MIB: Final = 1 << 20
-#: Of filters that work on a :class:`Collected` object.
+#: The parameter of filters that use a :class:`Collected` object.
 MAX_SIZE: Final = Parameter(
     "max_size",
     "size",
@@ -21,14 +21,14 @@ MAX_SIZE: Final = Parameter(
 
 
 def run(stream: Stream, pieces: Iterable[bytes]) -> bytes:
-    """All output of ``stream`` for ``pieces``, ``finish`` included; empty pieces are not fed."""
+    """Return all output of ``stream`` for ``pieces``, ``finish`` included; empty pieces are not fed."""
     out = [stream.feed(piece) for piece in pieces if piece]
     out.append(stream.finish())
     return b"".join(out)
 
 
 def cut(data: bytes, size: int) -> Iterator[bytes]:
-    """``data`` in pieces of ``size`` bytes."""
+    """Yield ``data`` in pieces of ``size`` bytes."""
     return (data[begin : begin + size] for begin in range(0, len(data), size))
 
 
@@ -57,10 +57,10 @@ class Pipe(Stream):
 
 
 class DecoderPipe(Pipe):
-    """Decoders in a row, of which none is fed more than ``STEP`` bytes of another's output at once.
+    """Decoders in a row, each of which receives at most ``STEP`` bytes of another's output at once.
 
-    This bounds the memory for an object that was compressed several times: ``feed`` returns the output of a part
-    of its input, and ``behind`` is True while there is more, also of a stage that is behind itself.
+    This bounds the memory for an object that was compressed several times: ``feed`` returns the output of a part of its
+    input, and ``behind`` is True while there is more, also of a stage that is behind itself.
     """
 
     STEP: ClassVar[int] = 64 << 10
@@ -71,7 +71,7 @@ class DecoderPipe(Pipe):
 
     @classmethod
     def flattened(cls, *streams: Stream) -> Self:
-        """Joins all ``streams`` to one pipe; a stream that is such a pipe gives its stages."""
+        """Join all ``streams`` to one pipe; a stream that is such a pipe is replaced by its stages."""
         return cls([part for stream in streams for part in (stream._stages if isinstance(stream, cls) else (stream,))])
 
     def feed(self, data: bytes) -> bytes:
@@ -98,7 +98,7 @@ class DecoderPipe(Pipe):
         return bool(self._waiting[number]) or self._stages[number].behind
 
     def _advance(self, begin: int) -> bytes:
-        """The next output of stage ``begin``, the last one with work, through the stages behind it."""
+        """Return the next output of stage ``begin``, the last one with work, through the stages behind it."""
         data = b""
         for number in range(begin, len(self._stages)):
             stage = self._stages[number]
@@ -140,7 +140,7 @@ class Slice(Stream):
 
 
 class Collected(Stream):
-    """Holds one object, and gives at its end what ``convert`` makes of it; of no bytes, none."""
+    """Holds one object, and returns at its end the result of ``convert``; an empty object stays empty."""
 
     gather: int = _MIB
 

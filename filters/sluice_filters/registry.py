@@ -1,8 +1,8 @@
-"""Which filters there are: ours in one literal list, strangers by entry point.
+"""The installed filters: built-in ones in one literal list, third-party ones by entry point.
 
 A plugin is a distribution with an entry point in the group ``sluice.filters`` that names a
-:class:`~sluice_filters.api.Filter`.  One that cannot be loaded is reported and left out, so a broken
-plugin never keeps Swift from starting.
+:class:`~sluice_filters.api.Filter`.  A plugin that cannot be loaded is reported and left out, so a broken plugin does
+not keep Swift from starting.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ BUILT_IN: Final[tuple[type[Filter], ...]] = (
 def load_filters(
     failures: dict[str, str] | None = None, surroundings: HostServices | None = None
 ) -> dict[str, type[Filter]]:
-    """Every usable filter by its keyword, ours first.
+    """Return every usable filter by its keyword, built-in ones first.
 
-    :param failures: takes the reason of each plugin that was left out, by the entry point's name
-    :param surroundings: what the process lends to all of them; without it a filter that needs a key has none
+    :param failures: receives the reason of each plugin that was left out, by the entry point's name
+    :param surroundings: the services of the process for the filters; without them there are no keys
     """
     filters = load_plugins(GROUP, BUILT_IN, lambda one: one.info.keyword, _unfit, failures)
     if surroundings is None:
@@ -71,7 +71,7 @@ def load_filters(
 
 
 def _unfit(plugin: object) -> str:
-    """Why ``plugin`` cannot be used; empty when it can."""
+    """Return why ``plugin`` cannot be used; empty when it can."""
     if not (isinstance(plugin, type) and issubclass(plugin, Filter)):
         return f"`{plugin!r}` is not a subclass of Filter"
     info = getattr(plugin, "info", None)
@@ -83,5 +83,5 @@ def _unfit(plugin: object) -> str:
 
 
 def descriptions(filters: dict[str, type[Filter]] | None = None) -> dict[str, ActionInfo]:
-    """What the installed filters say of themselves, by keyword."""
+    """Return the descriptions of the installed filters, by keyword."""
     return {keyword: one.info for keyword, one in (load_filters() if filters is None else filters).items()}

@@ -1,7 +1,7 @@
-"""Streams of bytes: what a filter makes for one object, and the records by which they are undone.
+"""Streams of bytes: a filter's encoder or decoder of one object, and the records by which they are reversed.
 
-The rules for ``feed``, ``finish`` and ``record`` are those of the filter contract (``api``), which shows these names
-to filter authors.  Nothing here knows of filters, policies or hosts.
+The rules for ``feed``, ``finish`` and ``record`` are those of the filter contract (``api``), which exports these names
+to filter authors.  This module does not depend on filters, policies or hosts.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ class CorruptData(FilterError):
 
 
 class BadParameter(CallerError):
-    """A parameter's value that the filter does not take."""
+    """A parameter's value that the filter refuses."""
 
 
 def record_number(record: Record, name: str, low: int, high: int, filter_name: str) -> int:
-    """The integer ``name`` of a record, both bounds included.
+    """Return the integer ``name`` of a record, both bounds included.
 
-    :raises CorruptData: when it is missing, of another type (a bool is no number) or out of its bounds
+    :raises CorruptData: when it is missing, of another type (a bool is not a number) or out of its bounds
     """
     value = record.get(name)
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
@@ -40,7 +40,7 @@ def record_number(record: Record, name: str, low: int, high: int, filter_name: s
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """What is known of a stream before its first byte; None is unknown.
+    """The known properties of a stream before its first byte; None is unknown.
 
     ``size`` is in bytes, ``content_type`` as the client sent it (or as guessed from ``name``).
     ``account`` is the Swift account, for filters that keep tenants apart.  ``asked`` holds those
@@ -57,45 +57,46 @@ class Hint:
 class Stream:
     """An encoder, decoder or read-time transform of one stream; the base passes bytes on."""
 
-    #: Becomes True once it is certain that the output is the input and ``record()`` will be None,
-    #: so that the host may stop what it does for transformed streams only.
+    #: Becomes True once it is certain that the output is the input and ``record()`` will be None, so that the host can
+    #: stop the work for transformed streams.
     transparent: bool = False
 
     #: Becomes True when no further input can change the output: the host stops reading and calls ``finish``.
     done: bool = False
 
-    #: Bytes of input that are worth bringing at once, where work is done in blocks; 0: as they come.
+    #: Input size in bytes for efficient block-wise work; 0: any size.
     gather: int = 0
 
-    #: True while ``more`` has output of what was fed; a host that never asks gets it from ``feed`` and ``finish``.
+    #: True while ``more`` has output of earlier input; a host that does not call it receives the output from ``feed``
+    #: and ``finish``.
     behind: bool = False
 
     def feed(self, data: bytes) -> bytes:
-        """The output that ``data`` makes possible; ``data`` is never empty."""
+        """Return the output that ``data`` makes possible; ``data`` is never empty."""
         return data
 
     def more(self) -> bytes:
-        """The next output of what was fed, where that is too much to be given at once."""
+        """Return the next output of earlier input, if that is too large to be returned at once."""
         return b""
 
     def finish(self) -> bytes:
-        """The rest of the output; called exactly once, after the last ``feed``."""
+        """Return the rest of the output; called exactly once, after the last ``feed``."""
         return b""
 
     def record(self) -> Record | None:
-        """After ``finish`` of an encoder: what undoes it, or None when it changed nothing."""
+        """After ``finish`` of an encoder: the record for the decoder, or None when it changed nothing."""
         return None
 
 
 class Transparent(Stream):
-    """Passes everything on, and says so from the start."""
+    """Passes everything on, and is transparent from the start."""
 
     transparent = True
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The encoded bytes ``[start, stop)`` that hold a wanted plain range.
+    """The encoded bytes ``[start, stop)`` that hold a plain range.
 
     Decoding exactly these bytes with ``decoder(record, window)`` gives plain bytes of which the
     first ``skip`` are dropped and the next ``length`` are the range.  ``state`` is the filter's own
@@ -111,16 +112,17 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class NeedIndex:
-    """To locate anything, the filter first wants the encoded bytes ``[start, stop)``."""
+    """The filter first needs the encoded bytes ``[start, stop)`` (an index) before it can locate a range."""
 
     start: int
     stop: int
 
 
 def window_parts(window: Window | None, count: int, what: str) -> tuple[int, int]:
-    """The first part (frame, segment) of a window and the one behind its last; of all ``count`` without a window.
+    """Return the first part (frame, segment) of a window and the one behind its last; without a window those of all
+    ``count``.
 
-    :raises CorruptData: when the window's state does not name them
+    :raises CorruptData: when the window's state does not have them
     """
     if window is None:
         return 0, count
@@ -134,5 +136,5 @@ class GroupEncoder(Stream):
     """The encoder of several filters at once."""
 
     def records(self) -> Sequence[Record | None]:
-        """After ``finish``: what ``record`` would be for each of them, in running order."""
+        """After ``finish``: the ``record`` of each of them, in running order."""
         raise FilterError("no records")

@@ -1,27 +1,26 @@
 """The request contract: a filter that accompanies whole requests.
 
-For each object request the host asks the request filters on it for a :class:`Visit`, each once those
-before it let the request pass, and calls, in this order:
+For each object request the host calls the request filters on it for a :class:`Visit`, each one after the filters before
+it let the request pass, and then, in this order:
 
-1. ``request()`` before anything else happens; it may change ``call.headers`` or answer itself.
+1. ``request()`` first of all; it may change ``call.headers`` or answer itself.
 2. ``body_in()`` for a PUT: a stream that the plain request body goes through.
-3. ``response(reply)`` once status and headers are known, of whoever answered; it may change them.
+3. ``response(reply)`` once status and headers of the answer are known; it may change them.
 4. ``body_out(reply)``: a stream that the plain answer goes through.
-5. ``end(complete)`` exactly once, last, whatever happened, also after a fault or a cut connection.
+5. ``end(complete)`` exactly once, last, in every case, also after a fault or a broken connection.
 
-Where a condition of the policy asks for the size, type or tags of the stored object, which the request does not
-tell, ``wait()`` is called in the place of ``request()`` of a filter with ``info.on_answer``.  ``response`` and
-``body_out`` follow when the answer tells that the condition holds, else ``end(False)``.
+If a condition of the policy depends on the size, type or tags of the stored object, which the request does not have,
+``wait()`` is called in the place of ``request()`` of a filter with ``info.on_answer``.  ``response`` and ``body_out``
+follow when the answer shows that the condition holds, else ``end(False)``.
 
-On the way in the filters run in stage order (lowest next to the client), on the way out backwards.
-When one answers in ``request``, those behind it and Swift are not asked, and the answer goes back
-through those before it.  A visit sees the plain object, as the client does: what other filters
-store differently lies behind it, and read-time filters run on what it gives.
+Requests pass the filters in stage order (lowest next to the client), answers in reverse.  When one answers in
+``request``, the filters behind it and Swift are not called, and the answer passes those before it.  A visit sees the
+plain object, as the client does: filters that change stored bytes run behind it, and read-time filters run on its
+output.
 
-Failures: a :class:`~sluice_filters.api.FilterError` in 1 to 4 refuses the request with 503 and the
-reason (a body already on its way is cut), any other exception does the same and is logged with its
-trace; in ``end`` both are logged only.  A visit may wait (it runs in the request's own green thread
-and may use :meth:`Call.send`), but not compute for long.
+Failures: a :class:`~sluice_filters.api.FilterError` in 1 to 4 refuses the request with 503 and the reason (a body in
+transfer is cut off), any other exception does the same and is logged with its trace; in ``end`` both are only logged.
+A visit may wait (it runs in the request's own green thread and may use :meth:`Call.send`), but not compute for long.
 """
 
 from __future__ import annotations
@@ -54,11 +53,11 @@ class Headers(dict[str, str]):
         return isinstance(name, str) and super().__contains__(name.title())
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The value, or ``default``."""
+        """Return the value, or ``default``."""
         return super().get(name.title(), default)
 
     def pop(self, name: str, default: Any = None) -> Any:
-        """Remove a field; returns its value, or ``default``."""
+        """Remove a field; return its value, or ``default``."""
         return super().pop(name.title(), default)
 
 
@@ -77,7 +76,7 @@ class Reply:
 
 
 class Sender(Protocol):
-    """Makes requests of a visit's own."""
+    """Sends requests of a visit."""
 
     def __call__(
         self,
@@ -94,18 +93,17 @@ class Sender(Protocol):
 class Call:
     """One request.
 
-    ``place`` is ``proxy`` or ``storage_node``.  ``headers`` are those of the request, and may be
-    changed in ``request()``; system metadata and backend headers are not among them, and text beyond ASCII stands
-    there as in WSGI (UTF-8 read as latin-1).  ``size`` is
-    the announced length of a PUT's body.  ``authorize()`` asks Swift whether the client may do what
-    it asks (with the container's ACL), for a visit that answers itself: None when it may, else the
-    refusal to give back.  ``send`` makes a request of its own, let in without asking, by default of
-    the same object; the path is ``(account, container[, object])``.  It goes through the filters
-    behind this one, or with ``stored`` to what is really stored, system metadata included.
-    ``environ`` is the host's own (WSGI), for what has no name here.  ``protected`` says that a protective
-    filter (encryption) holds what is stored, so that no other copy may lie about in plain: of a PUT from
-    the start, as policies want it, of everything else from ``response`` on, as the object says.
-    ``decided`` is False when only the answer tells whether the policy holds for the object (:meth:`Visit.wait`).
+    ``place`` is ``proxy`` or ``storage_node``.  ``headers`` are those of the request, and may be changed in
+    ``request()``; system metadata and backend headers are not among them, and text beyond ASCII is encoded as in WSGI
+    (UTF-8 read as latin-1).  ``size`` is the announced length of a PUT's body.  ``authorize()`` lets Swift check
+    whether the client may send the request (with the container's ACL), for a visit that answers itself: None when it
+    may, else the refusal to return.  ``send`` sends a separate request, without authorization, by default for the same
+    object; the path is ``(account, container[, object])``.  It passes the filters behind this one, or with ``stored``
+    accesses the stored form, system metadata included.  ``environ`` is the host's own (WSGI), for other values.
+    ``protected`` is true when a protective filter (encryption) applies to the stored object, so that no plain copy may
+    be kept elsewhere: for a PUT from the start, by the policies, for other requests from ``response`` on, by the
+    object.  ``decided`` is False when only the answer shows whether the policy applies to the object
+    (:meth:`Visit.wait`).
     """
 
     place: str
@@ -125,7 +123,7 @@ class Call:
 
     @property
     def headers(self) -> Headers:
-        """The same object each time; read when first needed, since most visits do not need it."""
+        """The same object each time; read at the first use, since most visits do not need it."""
         return self.read_headers()
 
 
@@ -133,33 +131,39 @@ class Visit:
     """The base of visits, each of which accompanies one request; does nothing."""
 
     def request(self) -> Reply | None:
-        """Called before anything else happens; an answer that is returned here is the answer to the client."""
+        """Called first; a returned reply is the answer to the client."""
         return None
 
     def wait(self) -> None:
-        """Called in the place of :meth:`request` while it is not known whether the policy holds; must not answer."""
+        """Called in the place of :meth:`request` while it is not known whether the policy applies; must not answer."""
 
     def body_in(self) -> Stream | None:
-        """The stream that the plain body of a PUT passes; only a filter with ``info.changes_content`` may change it."""
+        """Return the stream for the plain body of a PUT; only a filter with ``info.changes_content`` may change it."""
         return None
 
     def response(self, reply: Reply) -> Reply:
-        """Returns the answer, changed or not; a visit that replaces it closes the body of the old one."""
+        """Return the answer, changed or not; a visit that replaces it closes the body of the old one."""
         return reply
 
     def body_out(self, reply: Reply) -> Stream | None:
-        """The stream that the plain answer of a GET passes (whole or a range: see ``reply``); none for errors, HEAD."""
+        """Return the stream for the plain answer of a GET (whole or a range: see ``reply``); not called for errors and
+        HEAD.
+        """
         return None
 
     def end(self, complete: bool) -> None:
-        """Called when the request is over; ``complete`` tells whether both bodies went through to their ends."""
+        """Called at the end of the request; ``complete`` is true when both bodies were transferred completely."""
 
 
 class ObjectCache(Protocol):
-    """The cache of whole objects that a host lends to the filter ``caching``."""
+    """The cache of whole objects that a host provides for the filter ``caching``."""
 
     def visit(self, call: Call, params: Mapping[str, Scalar | None]) -> Visit | None:
-        """The visit that caches ``call``; ``params`` are those of :class:`~sluice_filters.requests.caching.Caching`."""
+        """Return the visit that caches ``call``; ``params`` are those of
+        :class:`~sluice_filters.requests.caching.Caching`.
+        """
 
     def prefetch(self, call: Call, params: Mapping[str, Scalar | None]) -> Visit | None:
-        """Reads ahead of ``call``; ``params`` are those of :class:`~sluice_filters.requests.prefetch.Prefetch`."""
+        """Return a visit that reads ahead of ``call``; ``params`` are those of
+        :class:`~sluice_filters.requests.prefetch.Prefetch`.
+        """

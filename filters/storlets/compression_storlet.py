@@ -1,7 +1,7 @@
 """Sluice's compression as a storlet: the stored format of ``docs/reference/format-compression.md``, engine gzip.
 
-What it writes the native filter reads, and the other way round.  It needs nothing but Python's standard
-library.  Parameters: ``level`` (1 to 9) and ``frame_size`` in bytes; ``sluice_direction`` says which way.
+The native filter reads its output, and it reads that of the native filter.  It needs only Python's standard library.
+Parameters: ``level`` (1 to 9) and ``frame_size`` in bytes; ``sluice_direction`` is the direction.
 """
 
 import struct
@@ -15,13 +15,13 @@ _RAW_DEFLATE = -15
 _FRAME = 512 << 10
 _LARGEST_FRAME = 32 << 20
 _PIECE = 64 << 10
-#: A longer index than this in base64 stands behind the frames, as well as in the record.
+#: A longer index in base64 is stored behind the frames, and not in the record.
 _INLINE_INDEX = 1500
 _RATIO_BITS = 8
 
 
 class Compression:
-    """Compresses, and with ``sluice_direction=undo`` restores."""
+    """Compresses, and decompresses with ``sluice_direction=undo``."""
 
     def __init__(self, logger: Any) -> None:
         self.logger = logger
@@ -37,7 +37,7 @@ class Compression:
 
 
 def compressed(source: Any, params: Mapping[str, str]) -> Iterator[bytes]:
-    """The frames of everything in ``source``, and the index when it is long."""
+    """Yield the frames of the bytes in ``source``, and the index when it is long."""
     size, level = int(params.get("frame_size", _FRAME)), int(params.get("level", "1"))
     lengths = []
     while plain := source.read(size):
@@ -52,15 +52,15 @@ def compressed(source: Any, params: Mapping[str, str]) -> Iterator[bytes]:
 
 
 def restored(source: Any) -> Iterator[bytes]:
-    """The plain bytes of the frames in ``source``.
+    """Yield the plain bytes of the frames in ``source``.
 
-    :raises ValueError: as soon as something is not as it was written
+    :raises ValueError: as soon as the data differs from what was written
     """
     lengths: list[int] = []
     while len(header := source.read(_HEADER.size)) == _HEADER.size:
         number, plain_length, stored, crc = _HEADER.unpack(header)
         if number != len(lengths):
-            break  # the index: no byte of its numbers is zero, so it never looks like the next frame
+            break  # the index: no byte of its numbers is zero, so it cannot be mistaken for the next frame
         raw, stored = stored & _RAW, stored & ~_RAW
         if max(plain_length, stored) > _LARGEST_FRAME:
             raise ValueError(f"frame {number} is too long")
@@ -75,7 +75,7 @@ def restored(source: Any) -> Iterator[bytes]:
 
 
 def index_behind(lengths: Sequence[int]) -> bytes:
-    """What stands behind the frames: nothing, or their lengths as varints with a CRC-32."""
+    """Return the bytes behind the frames: none, or their lengths as varints with a CRC-32."""
     packed = bytearray()
     for length in lengths:
         while length > 0x7F:

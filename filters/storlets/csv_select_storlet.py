@@ -1,8 +1,8 @@
-"""Sluice's csv_select as a storlet: the native filter's own code, so the native filter's bytes.
+"""Sluice's csv_select as a storlet: the native filter's own code, with the same output.
 
-That code comes as a dependency beside this file, ``csv_select.zip``, which ``python -m sluice_filters.csv.bundle``
-writes; it needs nothing but Python's standard library, and runs faster where pyarrow is installed.  Parameters:
-those of the native filter; ``select`` and ``range`` are what ``X-Csv-Select`` and ``X-Csv-Range`` say there.
+The code is a dependency beside this file, ``csv_select.zip``, which ``python -m sluice_filters.csv.bundle`` writes; it
+needs only Python's standard library, and runs faster if pyarrow is installed.  Parameters: those of the native filter;
+``select`` and ``range`` are the values of ``X-Csv-Select`` and ``X-Csv-Range``.
 """
 
 import sys
@@ -16,7 +16,7 @@ _TEXTS = ("columns", "where", "header", "delimiter", "quote")
 
 
 class CsvSelect:
-    """Gives some columns and rows of CSV."""
+    """Returns some columns and rows of CSV."""
 
     def __init__(self, logger: Any) -> None:
         self.logger = logger
@@ -40,6 +40,6 @@ class CsvSelect:
         stream = select.CsvSelect(given).reader(Hint(asked=asked))
         target.set_metadata(source.get_metadata())
         while piece := source.read(_PIECE):
-            target.write(stream.feed(piece))  # to the end, also when done: who feeds a pipe must not find it closed
+            target.write(stream.feed(piece))  # also when done: the writer must not find a closed pipe
         target.write(stream.finish())
         target.close()

@@ -5,10 +5,10 @@
 
 static unsigned char room[1 << 20];
 
-/* Where the host puts up to `size` bytes before each `feed`. */
+/* The host writes up to `size` bytes here before each `feed`. */
 EXPORT(alloc) unsigned char *alloc(int size) { return size <= (int)sizeof room ? room : (unsigned char *)-1; }
 
-/* Answers with where the output lies: address in the upper half, length in the lower one. */
+/* Returns the position of the output: address in the upper half, length in the lower one. */
 EXPORT(feed) long long feed(unsigned char *at, int size)
 {
     for (int place = 0; place < size; place++)

@@ -1,1 +1,1 @@
-"""Filters that show the contract in a few lines."""
+"""Small filters, most of them examples of the contract."""

@@ -1,4 +1,4 @@
-"""Filters that put another byte in the place of each byte, by a table that is its own inverse."""
+"""Filters that replace each byte by another, by a table that is its own inverse."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sluice_filters.api import CorruptData, Filter, FilterError, Hint, Record, S
 
 
 class ByteMap(Filter):
-    """Base of such filters.  Lengths and places of bytes stay, so a range is where it was.
+    """Base of such filters.  Lengths and offsets do not change, so a range keeps its place.
 
     No checksum: a flipped bit on the disk is a flipped bit for the reader.
     """
@@ -17,18 +17,18 @@ class ByteMap(Filter):
     heavy: ClassVar[bool] = True
 
     def table(self) -> bytes:
-        """256 bytes: what an encoder puts in the place of 0, of 1, of 2, …"""
+        """256 bytes: the replacements of 0, of 1, of 2, …"""
         raise FilterError(f"filter `{self.info.keyword}` has no table")
 
     def table_of(self, record: Record) -> bytes:
-        """The table that an object was encoded by.
+        """Return the table by which an object was encoded.
 
-        :raises CorruptData: when the record does not say it
+        :raises CorruptData: when the record does not have it
         """
         return self.table()
 
     def said(self) -> dict[str, Any]:
-        """What ``table_of`` wants to find in a record."""
+        """The fields of a record that ``table_of`` needs."""
         return {}
 
     def encoder(self, hint: Hint) -> Stream:

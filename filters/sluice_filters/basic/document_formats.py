@@ -1,8 +1,8 @@
 """JPEG and PDF without their metadata, by libraries that read and write these formats.
 
 Pictures keep their pixels bit by bit, their colour profile and their orientation, without which they would be shown
-turned.  PDFs keep their pages; document information, XMP packets of the document and of its parts, private data of the
-programs that made it, thumbnails and the file's identifiers go, and JPEG pictures on pages are cleaned as others are.
+rotated.  PDFs keep their pages; document information, XMP packets of the document and of its parts, private data of
+producing programs, thumbnails and file identifiers are removed, and JPEG pictures on pages are cleaned like others.
 The same input gives the same output.
 """
 
@@ -14,17 +14,17 @@ from typing import Any, Final
 
 from sluice_filters.stream import FilterError
 
-#: Where the orientation of a picture stands: how it is shown, not who made it where.
+#: The EXIF tag of a picture's orientation, which is kept.
 _ORIENTATION: Final = "Exif.Image.Orientation"
 _JPEG: Final = b"\xff\xd8\xff"
-#: A reader accepts a PDF whose head stands within so many bytes.
+#: A reader accepts a PDF whose header is within this number of bytes.
 _PDF_HEAD: Final = 1024
-#: Keys of dictionaries in a PDF that hold nothing a page shows.
+#: Keys of PDF dictionaries that do not affect a page.
 _PDF_KEYS: Final = ("/Metadata", "/PieceInfo", "/LastModified", "/Thumb")
 
 
 def clean_jpeg(data: bytes) -> bytes:
-    """The picture ``data`` without Exif, IPTC and XMP data and comments.
+    """Return the picture ``data`` without Exif, IPTC and XMP data and comments.
 
     :raises FilterError: when it is damaged
     """
@@ -52,7 +52,7 @@ def clean_jpeg(data: bytes) -> bytes:
 
 
 def clean_pdf(data: bytes) -> bytes:
-    """The document ``data`` without what it says of itself.
+    """Return the document ``data`` without its metadata.
 
     :raises FilterError: when it is damaged, or encrypted
     """
@@ -74,7 +74,7 @@ def clean_pdf(data: bytes) -> bytes:
 
 
 def _clean_object(document: Any, item: Any) -> None:
-    """Clean an object of a PDF, and what lies in it rather than being an object of its own."""
+    """Clean an object of a PDF, and the direct objects in it."""
     import pikepdf
 
     waiting = [item]
@@ -95,7 +95,7 @@ def _clean_object(document: Any, item: Any) -> None:
 
 
 def _clean_picture(document: Any, stream: Any) -> None:
-    """Clean the JPEG in ``stream``, if it holds one; filters around it are undone.
+    """Clean the JPEG in ``stream``, if it holds one, below the stream's filters.
 
     :raises FilterError: when it is damaged
     """
@@ -112,7 +112,7 @@ def _clean_picture(document: Any, stream: Any) -> None:
 
 
 def _as_list(value: Any) -> list[Any]:
-    """One or several filters of a PDF stream, or their parameters."""
+    """Return one or several filters of a PDF stream, or their parameters, as a list."""
     import pikepdf
 
     if value is None:
@@ -130,7 +130,7 @@ def is_pdf(data: bytes) -> bool:
     return b"%PDF-" in data[:_PDF_HEAD]
 
 
-#: Media type → what recognizes such an object, and what cleans it.
+#: Media type → a function that recognizes such an object, and one that cleans it.
 FORMATS: Final[Mapping[str, tuple[Callable[[bytes], bool], Callable[[bytes], bytes]]]] = {
     "image/jpeg": (is_jpeg, clean_jpeg),
     "application/pdf": (is_pdf, clean_pdf),

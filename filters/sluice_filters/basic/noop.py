@@ -1,4 +1,4 @@
-"""The filter that changes nothing: what the way through the filters itself costs."""
+"""The filter that changes nothing, for measuring the cost of the filter chain itself."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The filter that gives JPEG pictures and PDF documents without their metadata (Crystal, section 1.1).
+"""The filter that returns JPEG pictures and PDF documents without their metadata (Crystal, section 1.1).
 
-What is stored stays as it is; who is to read the original gets a narrower policy that deletes the filter.  An object is
-collected whole, since metadata may stand at its end.  What was taken for such an object by its type, and is none or
-cannot be read, is refused: otherwise a wrong type would be a way around the policy.
+Stored bytes do not change; for readers of the original, a narrower policy deletes the filter.  An object is collected
+as a whole, since metadata may be at its end.  An object of such a type that has another format or cannot be read is
+refused: otherwise a wrong type would circumvent the policy.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from sluice_filters.api import Filter, FilterError, Hint, Stream
 from sluice_filters.basic.document_formats import FORMATS
 
 _MIB: Final = 1 << 20
-#: Extensions and media types of what is sanitised, as conditions on types have them.
+#: Extensions and media types of sanitised objects, in the form of conditions on types.
 _TYPES: Final = ["jpg", "jpeg", "jpe", "image/jpeg", "image/jpg", "image/pjpeg", "pdf", "application/pdf"]
 _MATCHES: Final[Test] = compile_predicate(["type", _TYPES])
 REFUSE, PASS = "refuse", "pass"
 
 
 class Sanitise(Filter):
-    """Gives pictures and documents without what they say of their makers."""
+    """Returns pictures and documents without their metadata."""
 
     info: ClassVar[ActionInfo] = ActionInfo(
         keyword="sanitise",
@@ -61,7 +61,7 @@ class Sanitise(Filter):
 
 
 def _too_large(limit: int, lenient: bool) -> Stream:
-    """What becomes of an object above the limit.
+    """Return the stream for an object above the limit.
 
     :raises FilterError: unless it may pass
     """
@@ -71,7 +71,7 @@ def _too_large(limit: int, lenient: bool) -> Stream:
 
 
 class _Cleaned(Stream):
-    """Collects one object and gives it cleaned at the end."""
+    """Collects one object and returns it cleaned at the end."""
 
     gather: int = _MIB
 

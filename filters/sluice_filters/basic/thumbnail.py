@@ -1,8 +1,8 @@
-"""The filter that gives pictures made smaller, in the format that they have.
+"""The filter that returns smaller pictures, in their own format.
 
-A picture is decoded in the process of the host.  Its formats are few, and its pixels are counted before one of them is
-decoded, since some bytes can describe a picture of many gigabytes.  The result has no metadata; a picture that a camera
-has turned is turned back.
+A picture is decoded in the process of the host.  The list of formats is short, and the number of pixels is checked
+before decoding, since a small file can describe a picture of many gigabytes.  The result has no metadata; the
+orientation of the camera is applied to the pixels.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from sluice_core.messages.predicate import Facts, Test, compile_predicate
 from sluice_filters.api import Filter, FilterError, Hint, Stream
 from sluice_filters.pipe import MAX_SIZE, Collected
 
-#: Of Pillow; what is saved of an animation is its first picture.
+#: Formats of Pillow; of an animation only the first picture is saved.
 FORMATS: Final = ("JPEG", "PNG", "GIF", "WEBP")
-#: Extensions and media types of these, as conditions on types have them.
+#: Extensions and media types of these formats, in the form of conditions on types.
 _TYPES: Final = [
     *("jpg", "jpeg", "jpe", "png", "gif", "webp"),
     *("image/jpeg", "image/jpg", "image/pjpeg", "image/png", "image/gif", "image/webp"),
@@ -28,7 +28,7 @@ MOST_PIXELS: Final = 50_000_000
 
 
 class Thumbnail(Filter):
-    """Gives pictures that fit into a rectangle; those that do already are only written anew."""
+    """Returns pictures that fit into a rectangle; smaller pictures are only encoded again."""
 
     info: ClassVar[ActionInfo] = ActionInfo(
         keyword="thumbnail",
@@ -58,9 +58,9 @@ class Thumbnail(Filter):
 
     def _convert(self, data: bytes) -> bytes:
         """
-        :raises FilterError: when it is no picture of these formats, damaged or too large
+        :raises FilterError: when it is not a picture of these formats, is damaged, or is too large
         """
-        from PIL import Image, ImageOps  # by the worker that needs it
+        from PIL import Image, ImageOps  # imported by the worker that needs it
 
         box = (int(self.params["width"] or 0), int(self.params["height"] or 0))
         out = io.BytesIO()
@@ -71,16 +71,16 @@ class Thumbnail(Filter):
                 kind = picture.format
                 picture.thumbnail(box)  # JPEG is decoded at a smaller scale
                 small = ImageOps.exif_transpose(picture)
-                small.thumbnail(box)  # turned, its sides have changed places
+                small.thumbnail(box)  # rotated, width and height are exchanged
                 for name in [name for name in small.info if name not in _KEPT]:
                     del small.info[name]
                 small.save(out, kind, quality=int(self.params["quality"] or 0))
         except Image.DecompressionBombError as error:
             raise FilterError(f"`thumbnail` takes pictures of at most {MOST_PIXELS} pixels") from error
-        except Exception as error:  # Pillow raises all kinds of them for what is damaged
+        except Exception as error:  # Pillow raises many types for damaged pictures
             raise FilterError("`thumbnail`: this is no JPEG, PNG, GIF or WebP picture, or a damaged one") from error
         return out.getvalue()
 
 
-#: What a picture cannot be shown rightly without: its colour profile, and the colour that counts as transparent.
+#: Properties that a picture needs for its display: the colour profile, and the transparent colour.
 _KEPT: Final = frozenset({"icc_profile", "transparency", "background"})

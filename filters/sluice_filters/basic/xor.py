@@ -17,7 +17,7 @@ def _table(key: int) -> bytes:
 
 
 class Xor(ByteMap):
-    """Stores each byte XOR ``key``.  The key stands in the record: this hides nothing from anybody."""
+    """Stores each byte XOR ``key``.  The record has the key: this is no protection."""
 
     info: ClassVar[ActionInfo] = ActionInfo(
         keyword="xor",

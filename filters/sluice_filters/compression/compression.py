@@ -1,7 +1,7 @@
-"""The compression filter: independent frames with an index, so that a range costs the range.
+"""The compression filter: independent frames with an index, so that the cost of a range depends on its length.
 
-Stored plain, without a record: empty and tiny objects, types that are compressed already, and
-whatever does not shrink.  ``frames`` holds the codec of the stream, ``layout`` the arithmetic,
+Stored uncompressed, without a record: empty and tiny objects, types that are compressed already, and
+objects that do not shrink.  ``frames`` holds the codec of the stream, ``layout`` the arithmetic,
 ``engines`` the libraries; docs/reference/format-compression.md is the stored format.
 """
 
@@ -26,7 +26,7 @@ from sluice_filters.compression.engines import ENGINES, LARGEST_FRAME
 from sluice_filters.compression.frames import PROBE, FrameDecoder, FrameEncoder
 from sluice_filters.compression.layout import choose_frame_size, complete_record, read_record
 
-#: Types that are compressed already.  PDF and WAV are not here: many shrink, and the first bytes tell.
+#: Types that are compressed already.  PDF and WAV are not here: many shrink, and the first bytes decide.
 _COMPRESSED = """
 7z aac apk avi avif br bz2 docx epub flac gif gz heic jar jpeg jpg lz4 lzma m4a m4v mkv mov mp3 mp4 mpeg mpg
 odp ods odt ogg opus png pptx rar tbz2 tgz txz webm webp whl woff woff2 wma wmv xlsx xz zip zst zstd

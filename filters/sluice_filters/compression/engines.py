@@ -1,9 +1,8 @@
-"""The codecs of the compression filter: one door to each library.
+"""The codecs of the compression filter: one class per library.
 
-A *packer* compresses one frame, an *unpacker* restores one whose plain length is known and
-never makes more than that.  Both keep their context for a whole stream, release the GIL while
-they work, and take any buffer.  Bytes behind the end of a packed frame are padding and ignored
-(gzip and zstd; lz4 never needs any, see ``frames``).
+A *packer* compresses one frame, an *unpacker* restores one whose plain length is known and never returns more than
+that.  Both keep their context for a whole stream, release the GIL while they work, and take any buffer.  Bytes behind
+the end of a packed frame are padding and ignored
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ Buffer = bytes | memoryview
 Packer = Callable[[Buffer], bytes]
 Unpacker = Callable[[Buffer, int], bytes]
 
-#: Most plain bytes of one frame: bounds what a decoder ever holds, whatever a record or header says.
+#: Greatest number of plain bytes of one frame, whatever a record or header says: the limit of a decoder's memory.
 LARGEST_FRAME: Final = 32 << 20
 _RAW_DEFLATE: Final = -15
-#: Levels of gzip up to this one are ISA-L's, which has no others; zlib's begin behind it.
+#: Levels of gzip up to this one are ISA-L's, which has no others; higher ones are zlib's.
 _ISAL_HIGHEST: Final = 3
-#: What LZ4's library takes for its fastest: levels below 0 are ``1 - level`` there, an acceleration of at most 65537.
+#: The limit of LZ4's library: levels below 0 are ``1 - level`` there, an acceleration of at most 65537.
 _LZ4_LOWEST: Final = -65536
 #: The library's stub declares the class as an instance.
 _ISAL_ERROR: Final[type[Exception]] = igzip_lib.IsalError  # type: ignore[assignment]
@@ -37,7 +36,7 @@ _ISAL_ERROR: Final[type[Exception]] = igzip_lib.IsalError  # type: ignore[assign
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """One codec: its levels (both ends included), the default one and how to get its two halves."""
+    """One codec: its levels (both ends included), the default one and constructors of packer and unpacker."""
 
     name: str
     lowest: int
@@ -57,7 +56,7 @@ def _gzip_unpacker() -> Unpacker:
         stream = isal_zlib.decompressobj(wbits=_RAW_DEFLATE)
         try:
             plain: bytes = stream.decompress(data, length)
-            if not stream.eof:  # the end mark stands behind the last plain byte
+            if not stream.eof:  # the end mark follows the last plain byte
                 plain += stream.decompress(stream.unconsumed_tail, 1)
         except _ISAL_ERROR as error:
             raise CorruptData(f"gzip: {error}") from error
@@ -94,7 +93,7 @@ def _zstd_unpacker() -> Unpacker:
 
     def unpack(data: Buffer, length: int) -> bytes:
         try:
-            # decompress() believes the size in the frame's head and allocates it: look first.
+            # decompress() allocates the size in the frame's header: check it first.
             if zstandard.frame_content_size(data) != length:
                 raise CorruptData(f"zstd data are not of their declared length of {length}")
             plain: bytes = context.decompress(data, allow_extra_data=True)
@@ -105,7 +104,7 @@ def _zstd_unpacker() -> Unpacker:
     return unpack
 
 
-#: Default levels are the fast ones: storage waits for nobody's last percent.  Level 0 of zstd means 3 to its library.
+#: Default levels are the fast ones, since a request waits for them.  Level 0 of zstd means 3 to its library.
 ENGINES: Final = {
     engine.name: engine
     for engine in (

@@ -2,21 +2,21 @@
 
 A frame is a header of four little-endian 32-bit numbers and a payload::
 
-    number   of the frame, from 0          a swapped, dropped or doubled frame is noticed
+    number   of the frame, from 0          detects swapped, dropped and doubled frames
     plain    length of the plain bytes     the full frame size for all but the last
     stored   length of the payload; the highest bit says that the payload is the plain bytes
     crc      CRC-32 of the plain bytes     checked before any of them is passed on
 
 Rules:
 
-* Every number of a header is checked against what the record says before a byte is held for it,
-  so nothing that a disk can return makes the decoder hold more than one frame.
+* Every number of a header is compared with the record before memory is allocated for it, so damaged data cannot make
+  the decoder hold more than one frame.
 * A payload is never shorter than 1/256 of its plain bytes (zeros are appended), so that n stored bytes are at most
   256 n plain ones and one frame more.  (lz4 cannot do better than 1/255, so it is never padded.)
-* The decoder gives at most :data:`LARGEST_PIECE` bytes at once, whatever was fed, and the rest by ``more``.
-* The first ``PROBE`` bytes decide, or the first frame where that is smaller: when they gain too
-  little the whole stream is passed on unchanged, and nobody waits for a large frame to fill.
-* How the input was cut never changes the output: decisions look at a fixed number of bytes only.
+* The decoder returns at most :data:`LARGEST_PIECE` bytes at once, for every input, and the rest by ``more``.
+* The first ``PROBE`` bytes decide, or the first frame if that is smaller: when they shrink too little the whole stream
+  is passed on unchanged, without waiting for a large frame.
+* How the input was split never changes the output: decisions depend on a fixed number of bytes only.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from sluice_filters.stream import window_parts
 
 _HEADER: Final = struct.Struct("<IIII")
 _RAW: Final = 0x8000_0000
-#: Plain bytes by which it is decided whether compression pays.
+#: Plain bytes from which the encoder decides whether to compress.
 PROBE: Final = 256 << 10
-#: Plain bytes after which the decoder gives what it has; a frame may be larger …
+#: Plain bytes after which the decoder returns its output; a frame may be larger …
 ENOUGH: Final = 1 << 20
-#: … and is given in pieces of so many bytes.
+#: … and is returned in pieces of this number of bytes.
 LARGEST_PIECE: Final = 4 << 20
 #: Two to the power of this is the largest ratio of plain to stored bytes in one frame.
 _RATIO_BITS: Final = 8
 
 
 class FrameEncoder(Stream):
-    """Compresses one object, or passes it on when that gains too little.
+    """Compresses one object, or passes it on when it shrinks too little.
 
     Shorter streams than ``min_size`` and those whose first ``PROBE`` bytes (or first frame, where
     that is smaller) shrink by less than the fraction ``min_gain`` are passed on; ``frame`` is the
@@ -58,13 +58,13 @@ class FrameEncoder(Stream):
         self._probe = min(PROBE, frame)
         self._min_size = min_size
         self._keep = 1.0 - min_gain
-        self._want = max(frame, min_size)  # nothing is compressed before that much is here
+        self._want = max(frame, min_size)  # no byte is compressed before this number has arrived
         self._pieces: list[bytes] = []
         self._held = 0
         self._size = 0
         self._lengths: list[int] = []
         self._decided = False
-        self._first: bytes | None = None  # the first frame, packed to decide
+        self._first: bytes | None = None  # the first frame, packed for the decision
         self._record: Record | None = None
 
     def feed(self, data: bytes) -> bytes:
@@ -91,13 +91,13 @@ class FrameEncoder(Stream):
         return self._record
 
     def _joined(self) -> bytes:
-        """All that is held, in one piece."""
+        """All held bytes, in one piece."""
         if len(self._pieces) != 1:
             self._pieces = [b"".join(self._pieces)]
         return self._pieces[0]
 
     def _pays(self) -> bool:
-        """Whether the beginning shrinks enough."""
+        """Whether the first bytes shrink enough."""
         with memoryview(self._joined()) as view, view[: self._probe] as plain:
             payload = self._pack(plain)
             self._decided = True
@@ -106,13 +106,13 @@ class FrameEncoder(Stream):
             return len(payload) + HEADER_SIZE <= len(plain) * self._keep
 
     def _pass_on(self) -> bytes:
-        """Return what was held, and pass everything on from now on."""
+        """Return the held bytes, and pass all further bytes on."""
         self.transparent = True
         data, self._pieces = self._joined(), []
         return data
 
     def _drain(self, last: bool) -> bytes:
-        """Compress the whole frames that are held, with ``last`` the short one at the end too."""
+        """Compress the complete frames that are held; with ``last`` also the short one at the end."""
         data = self._joined()
         whole = self._held if last else self._held - self._held % self._frame
         out: list[bytes | memoryview] = []
@@ -145,7 +145,7 @@ class FrameDecoder(Stream):
 
     def __init__(self, layout: FrameLayout, window: Window | None = None) -> None:
         """
-        :raises CorruptData: when the window is none of this layout
+        :raises CorruptData: when the window is not one of this layout
         """
         self._layout = layout
         self._unpack = ENGINES[layout.engine].unpacker()
@@ -155,7 +155,7 @@ class FrameDecoder(Stream):
         self._seen: list[int] = []
         self._tail = layout.stored - layout.frames_end if self._whole else 0
         self._buffer = bytearray()
-        # What is left of the last frame, where that is large.
+        # The rest of the last frame, if that is large.
         self._rest = memoryview(b"")
 
     def feed(self, data: bytes) -> bytes:
@@ -163,7 +163,7 @@ class FrameDecoder(Stream):
         return self.more()
 
     def more(self) -> bytes:
-        """The plain bytes of some whole frames that are here, or a part of a large one."""
+        """Return the plain bytes of complete frames, or a part of a large one."""
         if self._rest:
             plain = self._cut(self._rest)
         else:
@@ -188,7 +188,7 @@ class FrameDecoder(Stream):
         return b"".join(rest)
 
     def _cut(self, plain: memoryview) -> bytes:
-        """The first bytes of ``plain``; the others wait."""
+        """Return the first bytes of ``plain``, and keep the others."""
         self._rest = plain[LARGEST_PIECE:]
         return bytes(plain[:LARGEST_PIECE])
 
@@ -204,13 +204,13 @@ class FrameDecoder(Stream):
                 raise CorruptData("index does not fit the frames")
 
     def _is_frame_here(self) -> bool:
-        """Whether the next frame is here as a whole."""
+        """Whether the next frame has arrived completely."""
         if self._next == self._stop or len(self._buffer) < HEADER_SIZE:
             return False
         return len(self._buffer) >= HEADER_SIZE + self._header()[0]
 
     def _header(self) -> tuple[int, bool, int, int]:
-        """Payload length, whether it is raw, plain length and CRC of the next frame, all plausible."""
+        """Return payload length, whether it is raw, plain length and CRC of the next frame, all checked."""
         number, plain, stored, crc = _HEADER.unpack_from(self._buffer)
         raw = bool(stored & _RAW)
         stored &= ~_RAW
@@ -225,7 +225,7 @@ class FrameDecoder(Stream):
         return stored, raw, plain, crc
 
     def _frame(self) -> bytes:
-        """The plain bytes of the next frame, which is here."""
+        """Return the plain bytes of the next frame, which has arrived."""
         stored, raw, length, crc = self._header()
         end = HEADER_SIZE + stored
         try:

@@ -1,6 +1,7 @@
-"""Where the frames of one compressed object lie: the record, the index, the arithmetic.
+"""The positions of the frames of one compressed object: the record, the index, the arithmetic.
 
-docs/reference/format-compression.md describes what is stored.  This module knows offsets only, ``frames`` knows bytes.
+docs/reference/format-compression.md describes the stored format.  This module handles offsets, ``frames`` handles
+bytes.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from sluice_filters.stream import record_number
 FORMAT: Final = 1
 _NAME: Final = "compression"
 HEADER_SIZE: Final = 16
-#: Longest base64 index that goes into the record; ext4 has about 4 KB for all attributes of a file.
+#: Longest base64 index in the record; ext4 has about 4 KB for all attributes of a file.
 INLINE_INDEX: Final = 1500
 INDEX_CRC_SIZE: Final = 4
-#: A varint of a frame's length never needs more.
+#: Greatest number of bytes in the varint of a frame's length.
 _VARINT_SIZE: Final = 4
 
 
 def choose_frame_size(size: int | None) -> int:
-    """Plain bytes per frame for an object of ``size``: 256 KiB to 8 MiB, at most 256 frames if it can be.
+    """Return plain bytes per frame for an object of ``size``: 256 KiB to 8 MiB, at most 256 frames if possible.
 
     256 frames keep the index inline (four bytes of varint at most, base64 of 1 KiB).
     """
@@ -42,7 +43,7 @@ def choose_frame_size(size: int | None) -> int:
 
 
 def pack_lengths(lengths: Iterable[int]) -> bytes:
-    """Stored lengths as little-endian base-128 varints."""
+    """Return stored lengths as little-endian base-128 varints."""
     out = bytearray()
     for length in lengths:
         while length > 0x7F:
@@ -53,7 +54,7 @@ def pack_lengths(lengths: Iterable[int]) -> bytes:
 
 
 def unpack_lengths(data: bytes) -> tuple[int, ...]:
-    """The lengths in ``data``.
+    """Return the lengths in ``data``.
 
     :raises CorruptData: when the last varint is cut off or one is too long
     """
@@ -74,15 +75,15 @@ def unpack_lengths(data: bytes) -> tuple[int, ...]:
 
 
 def seal_index(lengths: Iterable[int]) -> bytes:
-    """The index as it stands at the tail: varints and their CRC-32."""
+    """Return the index in the form at the tail: varints and their CRC-32."""
     packed = pack_lengths(lengths)
     return packed + isal_zlib.crc32(packed).to_bytes(INDEX_CRC_SIZE, "little")
 
 
 def open_index(data: bytes) -> bytes:
-    """The varints of a sealed index.
+    """Return the varints of a sealed index.
 
-    :raises CorruptData: when the CRC-32 is another one
+    :raises CorruptData: when the CRC-32 differs
     """
     packed, seal = data[:-INDEX_CRC_SIZE], data[-INDEX_CRC_SIZE:]
     if len(seal) != INDEX_CRC_SIZE or int.from_bytes(seal, "little") != isal_zlib.crc32(packed):
@@ -127,7 +128,7 @@ class FrameLayout:
 
 
 def write_record(engine: str, size: int, frame: int, lengths: Sequence[int]) -> tuple[dict[str, Any], bytes]:
-    """The record of a finished stream and what must be stored behind its frames (maybe nothing)."""
+    """Return the record of a finished stream and the bytes to store behind its frames (maybe none)."""
     stored = sum(lengths)
     record: dict[str, Any] = {"v": FORMAT, "engine": engine, "size": size, "stored": stored, "frame": frame}
     index = base64.urlsafe_b64encode(pack_lengths(lengths)).decode()
@@ -141,9 +142,9 @@ def write_record(engine: str, size: int, frame: int, lengths: Sequence[int]) -> 
 
 
 def complete_record(record: Record, index: bytes) -> dict[str, Any]:
-    """``record`` with the index that was stored at the tail.
+    """Return ``record`` with the index that was stored at the tail.
 
-    :raises CorruptData: when the bytes are no index
+    :raises CorruptData: when the bytes are not an index
     """
     return {**record, "index": base64.urlsafe_b64encode(open_index(index)).decode()}
 
@@ -159,7 +160,7 @@ def _lengths(record: Record, count: int, end: int) -> tuple[int, ...]:
 
 
 def read_record(record: Record) -> FrameLayout:
-    """The layout that ``record`` describes.
+    """Return the layout that ``record`` describes.
 
     :raises CorruptData: when it contradicts itself
     :raises FilterError: when it is of a newer format or an unknown engine

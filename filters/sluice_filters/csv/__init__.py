@@ -1,1 +1,1 @@
-"""Filters on CSV objects while they are read: columns and rows, and whole tables."""
+"""Filters on CSV objects at reading time: columns and rows, and whole tables."""

@@ -1,11 +1,11 @@
 """csv_select on whole blocks at once, with pyarrow: the same bytes as the plain engine, much faster.
 
-Where every line is a record (``select_lines``) Arrow's CSV parser picks the fields that the condition needs, compute
-kernels decide, and lines are kept as they are.  That lines are records is seen by counting: a record that
-holds line ends makes fewer records than lines.  Raw fields for a projection are cut out of what was kept.
+If every line is a record (``select_lines``) Arrow's CSV parser reads the fields that the condition needs, compute
+kernels evaluate it, and the lines are kept unchanged.  Counting shows whether lines are records: a record that contains
+line ends makes fewer records than lines.  Raw fields for a projection are cut from the kept lines.
 
-Else the text is masked first (``mask``, ``select_masked``).  Whatever does not fit there either (records of
-different numbers of fields, irregular quotes) returns None, and the plain engine takes the block.
+Otherwise the text is masked first (``mask``, ``select_masked``).  For text that does not fit there either (records of
+different numbers of fields, irregular quotes) the result is None, and the plain engine processes the block.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LARGEST: Final = 1 << 30
 
 
 def select(plan: Plan, text: bytes) -> bytes | None:
-    """What ``plan`` keeps of ``text``, which is whole records."""
+    """Return the selection of ``plan`` from ``text``, which is whole records."""
     kept = select_lines(plan, text)
     if kept is None:
         masked = mask(plan.dialect, text)
@@ -40,7 +40,7 @@ def select(plan: Plan, text: bytes) -> bytes | None:
 
 
 def select_lines(plan: Plan, records: bytes) -> bytes | None:
-    """What ``plan`` keeps of ``records``, which ends with a line; None unless each line is a record."""
+    """Return the selection of ``plan`` from ``records``, which ends with a line; None unless each line is a record."""
     dialect = plan.dialect
     text = _prepared(records)
     if not text:
@@ -61,13 +61,13 @@ def select_lines(plan: Plan, records: bytes) -> bytes | None:
 
 
 def _project(plan: Plan, text: bytes) -> bytes:
-    """The columns of records that were kept already."""
+    """Return the columns of selected records."""
     found = select(plan, text)
     return plain.select(plan, text) if found is None else found
 
 
 def select_masked(plan: Plan, masked: Masked) -> bytes | None:
-    """What ``plan`` keeps of the whole records in ``masked``; None when this engine cannot tell."""
+    """Return the selection of ``plan`` from the whole records in ``masked``; None if it cannot."""
     text = _prepared(masked.text, masked.lone)
     if not text:
         return text
@@ -86,9 +86,9 @@ def select_masked(plan: Plan, masked: Masked) -> bytes | None:
 
 
 def _prepared(text: bytes, lone: bytes = b"") -> bytes | None:
-    """``text`` as Arrow reads it: lines end with LF, the first is not empty; None when it does not fit there.
+    """Return ``text`` in the form for Arrow: lines end with LF, the first is not empty; None when that is not possible.
 
-    :param lone: stand-in for a CR that is data; without one such a CR does not fit: Arrow takes it for a line end
+    :param lone: stand-in for a CR that is data; without one such a CR is not possible: Arrow takes it for a line end
     """
     if b"\r" in text:
         text = text.replace(b"\r\n", b"\n")
@@ -102,7 +102,7 @@ def _prepared(text: bytes, lone: bytes = b"") -> bytes | None:
 
 
 def _closed(dialect: Dialect, text: bytes) -> bool:
-    """Whether the last line that is not empty ends outside of quotes, if it is a record."""
+    """Whether the last non-empty line ends outside of quotes, if it is a record."""
     place = len(text)
     while text[place - 1 : place] == b"\n":
         place -= 1
@@ -111,9 +111,9 @@ def _closed(dialect: Dialect, text: bytes) -> bool:
 
 
 def _parse(text: bytes, dialect: Dialect, wanted: Sequence[int], quoted: bool) -> Mapping[int, Any] | None:
-    """Fields by position, as binary arrays, null where empty without quotes; None when records are not all as wide.
+    """Return fields by position, as binary arrays, null if empty without quotes; None when the records differ in width.
 
-    At -1 there is always one, for the number of rows.
+    Position -1 always exists, for the number of rows.
     """
     names = [str(place) for place, _ in enumerate(dialect.fields(text[: text.index(b"\n")]))]
     included = [names[place] for place in wanted if place < len(names)]
@@ -144,7 +144,7 @@ def _parse(text: bytes, dialect: Dialect, wanted: Sequence[int], quoted: bool) -
 
 
 def _lines(text: bytes) -> Any:
-    """The lines of ``text`` that are not empty."""
+    """Return the non-empty lines of ``text``."""
     offsets = struct.pack("=ii", 0, len(text))  # no copy
     whole = pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(offsets), pa.py_buffer(text)])
     lines = pc.split_pattern(whole, b"\n").flatten()
@@ -154,7 +154,7 @@ def _lines(text: bytes) -> Any:
 
 
 def _projected(plan: Plan, fields: Mapping[int, Any], keep: Any) -> Any:
-    """The rows that are kept, of the plan's columns alone."""
+    """Return the kept rows with only the plan's columns."""
     kept = {place: field if keep is None else field.filter(keep) for place, field in fields.items()}
     check_added(len(kept[-1]) * sum(place not in kept for place in plan.columns or ()))
     empty = pa.repeat(pa.scalar(b"", pa.binary()), len(kept[-1]))

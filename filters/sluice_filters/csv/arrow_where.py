@@ -1,4 +1,4 @@
-"""Conditions on arrow columns; ``plain`` says the same about one record."""
+"""Conditions on arrow columns; ``plain`` evaluates the same conditions on one record."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _SIMPLE: Final = {"prefix": pc.starts_with, "suffix": pc.ends_with, "inside": pc
 _IN_NUMBERS: Final = b"0123456789.+-eE"
 _NUMBER: Final = f"^(?:{language.NUMBER})$"
 _WHOLE: Final = f"^(?:{language.WHOLE})$"
-#: A 64-bit number has 18 digits for certain.
+#: A 64-bit number has at least 18 digits.
 _DIGITS: Final = 18
 
 
 class Columns:
-    """Raw columns of one block, and what they say, worked out once."""
+    """Raw columns of one block, and their values, computed once."""
 
     def __init__(self, raw: Mapping[int, Any], quote: bytes = b"", pairs: Sequence[tuple[bytes, bytes]] = ()) -> None:
         """
-        :param raw: binary arrays by position, null where empty without quotes; position -1 is always there
-        :param quote: to be taken off, if it still encloses fields
-        :param pairs: stand-ins of ``mask`` and what they stand for
+        :param raw: binary arrays by position, null where empty without quotes; position -1 always exists
+        :param quote: to be removed, if it still encloses fields
+        :param pairs: stand-ins of ``mask`` and their originals
         """
         self._raw = raw
         self._quote = quote
@@ -44,7 +44,7 @@ class Columns:
         self.length = len(raw[-1])
 
     def raw(self, place: int) -> Any:
-        """The fields as given, None when the records have no such field."""
+        """The raw fields, None when the records have no such field."""
         return self._raw.get(place)
 
     def texts(self, place: int) -> Any:
@@ -72,10 +72,10 @@ class Columns:
         return raw
 
     def numbers(self, place: int, exact: bool) -> tuple[Any, Any]:
-        """(whole numbers, doubles) of a column; null where the field is none.
+        """Return (whole numbers, doubles) of a column; null for a field that is not a number.
 
-        When all fields are whole numbers there are no doubles (None); whole numbers among others are only
-        looked for when ``exact``.
+        When all fields are whole numbers there are no doubles (None); whole numbers among others are only computed when
+        ``exact``.
         """
         key = (place, exact)
         if key not in self._numbers:
@@ -84,7 +84,7 @@ class Columns:
 
 
 def evaluate(condition: language.Condition, columns: Columns) -> Any:
-    """A boolean array with nulls for unknown."""
+    """Return a boolean array with nulls for unknown."""
     match condition:
         case language.Compare():
             answer = _numeric(condition, columns) if condition.numeric else _textual(condition, columns)
@@ -103,7 +103,7 @@ def evaluate(condition: language.Condition, columns: Columns) -> Any:
 
 
 def _data(array: Any) -> bytes:
-    """All values of a binary array, one after the other."""
+    """Return all values of a binary array, concatenated."""
     buffer = array.buffers()[2]
     if buffer is None or not len(array):
         return b""
@@ -113,7 +113,7 @@ def _data(array: Any) -> bytes:
 
 
 def _text(operand: language.Operand, columns: Columns) -> Any:
-    """The values of a column, or a constant; None when there is no such column."""
+    """Return the values of a column, or a constant; None when there is no such column."""
     if isinstance(operand, language.Column):
         return columns.texts(operand.position)
     return pa.scalar(operand.text, pa.binary())
@@ -148,14 +148,14 @@ def _numbers(texts: Any, exact: bool) -> tuple[Any, Any]:
     data = _data(texts)
     strings = texts.view(pa.string())
     lengths = pc.binary_length(texts)
-    if not data.translate(None, _IN_NUMBERS):  # ASCII, and nothing but what numbers are made of
+    if not data.translate(None, _IN_NUMBERS):  # ASCII, and only characters of numbers
         longest = pc.max(lengths).as_py() or 0
         try:
             if longest <= _DIGITS and not any(mark in data for mark in b".+eE"):
                 return strings.cast(pa.int64()), None
             return _split(strings, strings.cast(pa.float64()), exact)
         except pa.ArrowInvalid:
-            pass  # some field is none
+            pass  # some field is not a number
     valid = pc.match_substring_regex(texts, _NUMBER)
     if not pc.any(valid, min_count=0).as_py():
         nothing = pa.nulls(len(texts), pa.float64())
@@ -166,7 +166,7 @@ def _numbers(texts: Any, exact: bool) -> tuple[Any, Any]:
 
 
 def _split(strings: Any, doubles: Any, exact: bool) -> tuple[Any, Any]:
-    """The fields that are whole numbers, as integers where that matters, and all fields as doubles."""
+    """Return the whole numbers as integers where that matters, and all fields as doubles."""
     if not exact:
         return None, doubles
     whole = pc.match_substring_regex(strings, _WHOLE)
@@ -179,7 +179,7 @@ _UNKNOWN: Final = pa.scalar(None, pa.bool_())
 
 
 def _numeric(condition: language.Compare, columns: Columns) -> Any:
-    """Whole numbers among themselves exactly, else as doubles."""
+    """Compare whole numbers exactly, others as doubles."""
     operands = (condition.left, condition.right)
     exact = not any(isinstance(one, language.Literal) and isinstance(one.value, float) for one in operands)
     sides = [_number_side(one, columns, exact) for one in operands]
@@ -208,5 +208,5 @@ def _number_side(operand: language.Operand, columns: Columns, exact: bool) -> tu
 
 
 def _as_double(whole: Any, double: Any) -> Any:
-    """Rounded to the nearest double where it is a whole number."""
+    """Return whole numbers rounded to the nearest double."""
     return double if double is not None else pc.cast(whole, pa.float64(), safe=False)

@@ -1,7 +1,7 @@
-"""``python -m sluice_filters.csv.bundle csv_select.zip``: the code of csv_select for where Sluice is not installed.
+"""``python -m sluice_filters.csv.bundle csv_select.zip``: the code of csv_select for hosts without Sluice.
 
-Python imports from the archive as it is.  Everything in it needs the standard library alone; the vectorised engine
-is there too and is used where pyarrow is.  The same code gives the same bytes.
+Python imports from the archive directly.  The code needs only the standard library; the vectorised engine is included
+and is used if pyarrow is installed.  The same code gives the same bytes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MODULES: Final = {
         *("csv/parser", "csv/plain", "csv/query", "csv/select", "csv/stream"),
     ),
 }
-#: The earliest time that a zip archive knows.
+#: The earliest timestamp of a zip archive.
 _TIME: Final = (1980, 1, 1, 0, 0, 0)
 
 
@@ -38,7 +38,7 @@ def bundle() -> bytes:
 
 
 def main() -> int:
-    """Write it to the file that the command line names."""
+    """Write the archive to the file on the command line."""
     if len(sys.argv) != 2:
         print("usage: python -m sluice_filters.csv.bundle FILE", file=sys.stderr)
         return 2

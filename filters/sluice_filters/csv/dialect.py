@@ -1,13 +1,13 @@
-"""What CSV is to us, exactly; every engine gives these bytes and no others.
+"""The exact definition of CSV; every engine returns these bytes.
 
 * A record ends with LF; one CR before it (or at the very end of the object) belongs to the end.  A
-  record without a byte is none.  A UTF-8 byte order mark before the first record is dropped.
+  record without bytes is skipped.  A UTF-8 byte order mark before the first record is dropped.
 * Fields are separated by one byte, ``delimiter``.  A field whose first byte is ``quote`` reaches to
   the next quote that is not doubled, and from there to the next delimiter; delimiters and, when
   ``multiline``, line ends inside are data.  A quote elsewhere in a field is data.  A quoted field that
   never ends reaches to the end of the object, or of the line when not ``multiline``.
-* The *raw* field is its bytes as they stand, quotes included: what is written is raw fields.  Its
-  *value* is what comparisons see: quotes taken off, doubled ones single.
+* The *raw* field is its stored bytes, quotes included: raw fields are written.  Its *value*, which comparisons use, has
+  quotes removed and doubled quotes single.
 * Every record is written with LF at its end.
 """
 
@@ -23,15 +23,15 @@ from sluice_filters.api import BadParameter
 
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _SPELLED: Final = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " "}
-#: Repeats a group that matches in one way only.  Possessive, it holds nothing to go back to, which is some 60 bytes for
-#: each byte of a long record; Python before 3.11.5 matches such groups wrongly (CPython issue 106052).
+#: Repeats a group that matches in only one way.  A possessive group keeps no backtracking state, which is some 60 bytes
+#: for each byte of a long record; Python before 3.11.5 matches such groups wrongly (CPython issue 106052).
 _MANY: Final = b"*+" if sys.version_info >= (3, 11, 5) else b"*"
 _QUOTES: Final = {"none": "", "double": '"', "single": "'"}
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """One way of writing CSV; ``quote`` is empty when there is none."""
+    """One form of CSV; ``quote`` is empty when there is none."""
 
     delimiter: bytes = b","
     quote: bytes = b'"'
@@ -49,9 +49,9 @@ class Dialect:
         object.__setattr__(self, "_record", re.compile(record, re.DOTALL))
 
     def _one_field(self) -> bytes:
-        """A pattern for one raw field, quoted or not, that ends where the field does.
+        """A pattern for one raw field, quoted or not, up to its end.
 
-        There is one way only in which it matches, whatever comes behind.
+        It matches in only one way, independently of the text behind it.
         """
         delimiter = re.escape(self.delimiter)
         plain = rb"[^" + delimiter + rb"\n]*+"
@@ -65,9 +65,9 @@ class Dialect:
 
     @classmethod
     def from_parameters(cls, delimiter: str = ",", quote: str = '"', multiline: bool = True) -> Dialect:
-        """The dialect of these parameters; some are spelled out: ``tab``, ``none`` ...
+        """Return the dialect of these parameters; some are words: ``tab``, ``none`` ...
 
-        :raises BadParameter: for what is no single ASCII character
+        :raises BadParameter: for values other than a single ASCII character
         """
         mark = _SPELLED.get(delimiter.lower(), delimiter)
         quoted = _QUOTES.get(quote.lower(), quote)
@@ -84,7 +84,7 @@ class Dialect:
         return self.multiline and bool(self.quote) and self.quote in text
 
     def ends(self, text: bytes, start: int = 0) -> Iterator[int]:
-        """Where each complete record of ``text`` ends (behind its LF), ``start`` being where one begins."""
+        """Yield the end of each complete record of ``text`` (behind its LF); a record begins at ``start``."""
         if not self.joins_lines(text):
             while (start := text.find(b"\n", start) + 1) > 0:
                 yield start
@@ -94,13 +94,13 @@ class Dialect:
             yield start
 
     def complete(self, text: bytes) -> int:
-        """How many bytes of ``text`` are complete records; a record begins at 0."""
+        """Return the length of the complete records in ``text``; a record begins at 0."""
         if not self.joins_lines(text):
             return text.rfind(b"\n") + 1
         return max(self.ends(text), default=0)
 
     def first_from(self, text: bytes, place: int) -> int:
-        """Where the first record that begins at ``place`` or later begins, or the end of ``text``."""
+        """Return the beginning of the first record at ``place`` or later, or the end of ``text``."""
         if place <= 0:
             return 0
         if not self.joins_lines(text):
@@ -109,23 +109,23 @@ class Dialect:
         return next((end for end in self.ends(text) if end >= place), len(text))
 
     def located(self, text: bytes, start: int = 0) -> Iterator[tuple[int, bytes]]:
-        """The records of ``text`` from ``start`` on, as of :meth:`records`, each with the byte where it begins."""
+        """Yield the records of ``text`` from ``start`` on, as :meth:`records`, each with its first byte's offset."""
         for end in self.ends(text, start):
             record = text[start : end - 1].removesuffix(b"\r")
             if record:
                 yield start, record
             start = end
-        if start < len(text):  # a quoted field that never ends
+        if start < len(text):  # a quoted field without its end
             record = text[start:].removesuffix(b"\n").removesuffix(b"\r")
             if record:
                 yield start, record
 
     def records(self, text: bytes) -> Iterator[bytes]:
-        """The records of ``text``, which ends with one, without their ends; empty ones are left out."""
+        """Yield the records of ``text``, which ends with one, without their ends; empty ones are left out."""
         return (record for _, record in self.located(text))
 
     def fields(self, record: bytes) -> list[bytes]:
-        """The raw fields of ``record``, at least one."""
+        """Return the raw fields of ``record``, at least one."""
         if not self.quote or self.quote not in record:
             return record.split(self.delimiter)
         fields: list[bytes] = []
@@ -135,11 +135,11 @@ class Dialect:
             place = field.end()
             if place == field.end(1):
                 return fields
-        fields.append(record[place:])  # a quoted field that never ends
+        fields.append(record[place:])  # a quoted field without its end
         return fields
 
     def value(self, raw: bytes) -> bytes:
-        """What a raw field says."""
+        """Return the value of a raw field."""
         if not self.quote or not raw.startswith(self.quote):
             return raw
         doubled = self.quote * 2
@@ -151,7 +151,7 @@ class Dialect:
         return raw[1:place].replace(doubled, self.quote) + raw[place + 1 :]
 
     def quoted(self, value: bytes, always: bool = False) -> bytes:
-        """A raw field that says ``value``: in quotes when it must be, or ``always``."""
+        """Return a raw field with this ``value``: in quotes when necessary, or ``always``."""
         if not self.quote:
             return value
         special = (self.delimiter, self.quote, b"\n", b"\r")

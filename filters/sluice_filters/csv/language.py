@@ -14,13 +14,13 @@ Keywords are in any case.  Two sides are compared as numbers when one of them is
 (INT, INTEGER, FLOAT, DECIMAL, NUMERIC), else as text, byte by byte, which is the order of Unicode.
 
 What a number is: digits with an optional sign, point and exponent (``NUMBER``), nothing around it.  Two whole
-numbers of up to 18 digits without + are compared exactly, everything else as IEEE doubles.  A comparison
-with a field that is no number, or that the record does not have, is *unknown*: AND, OR and NOT follow
+numbers of up to 18 digits without + are compared exactly, others as IEEE doubles.  A comparison
+with a field that is not a number, or is missing, is *unknown*: AND, OR and NOT follow
 Kleene's three-valued logic, and a record is kept when its condition is true.  NULL is a field that is
 missing, or empty without quotes; in a comparison of texts an empty field is the empty text.
 
 LIKE takes time proportional to text × pattern.  A single regular expression of several ``.*`` would backtrack without
-end on texts made for it, so the pieces between the ``%`` are found one after the other, each as far left as it goes.
+end on hostile texts, so the pieces between the ``%`` are found one after the other, each at its leftmost match.
 
 The same conditions serve ``X-Csv-Select``, policies and S3 Select.
 """
@@ -36,13 +36,13 @@ NUMBER: Final = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 WHOLE: Final = r"-?[0-9]{1,18}"
 _NUMBER: Final = re.compile(NUMBER.encode())
 _WHOLE: Final = re.compile(WHOLE.encode())
-#: One UTF-8 character; in what is no UTF-8, one byte with those that look like its continuation.
+#: One UTF-8 character; in invalid UTF-8, one byte with the bytes that look like its continuation.
 _CHARACTER: Final = rb"(?:[\x00-\x7f]|[\x80-\xff][\x80-\xbf]*)"
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """The pieces between ``%``, as regular expressions without repetition; ``text`` of one if it is plain text."""
+    """The pieces between ``%``, as regular expressions without repetition; ``text`` if it is plain text."""
 
     head: re.Pattern[bytes]
     middle: tuple[re.Pattern[bytes], ...]
@@ -65,7 +65,7 @@ class Pattern:
 
 
 def compile_pattern(text: bytes, escape: bytes = b"") -> Pattern:
-    """What ``text`` means after LIKE; ``escape`` is one byte or none."""
+    """Return the pattern of ``text`` after LIKE; ``escape`` is one byte or none."""
     pieces = _pieces(text, escape)
     expressions = [b"".join(_CHARACTER if mark is None else re.escape(mark) for mark in piece) for piece in pieces]
     plain = [b"".join(mark for mark in piece if mark is not None) for piece in pieces]
@@ -105,7 +105,7 @@ def _simple(plain: list[bytes]) -> tuple[str, bytes] | None:
 
 
 def parse_number(value: bytes) -> int | float | None:
-    """The number that a field's value is, or None."""
+    """Return the number in a field's value, or None."""
     if _WHOLE.fullmatch(value):
         return int(value)
     return float(value) if _NUMBER.fullmatch(value) else None
@@ -123,7 +123,7 @@ class Column:
 
     @property
     def position(self) -> int:
-        """The index of a column that was resolved."""
+        """The index of a resolved column."""
         assert self.index is not None, self
         return self.index
 
@@ -136,7 +136,7 @@ class Literal:
 
     @property
     def text(self) -> bytes:
-        """The value as it is compared with texts."""
+        """The value in comparisons with texts."""
         return self.value if isinstance(self.value, bytes) else repr(self.value).encode()
 
 
@@ -170,7 +170,7 @@ class IsNull:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """The contrary; of unknown, unknown."""
+    """The negation; unknown stays unknown."""
 
     part: Condition
 
@@ -187,7 +187,7 @@ Condition = Compare | Like | IsNull | Not | Group
 
 
 def list_columns(condition: Condition) -> Iterator[Column]:
-    """Every column that ``condition`` looks at."""
+    """Yield every column in ``condition``."""
     match condition:
         case Compare(_, left, right, _):
             yield from (one for one in (left, right) if isinstance(one, Column))
@@ -202,7 +202,7 @@ def list_columns(condition: Condition) -> Iterator[Column]:
 
 
 def map_columns(condition: Condition, change: Callable[[Column], Column]) -> Condition:
-    """``condition`` with ``change(column)`` in the place of each of its columns."""
+    """Return ``condition`` with ``change(column)`` in the place of each of its columns."""
 
     def changed(operand: Operand) -> Operand:
         return change(operand) if isinstance(operand, Column) else operand
@@ -219,6 +219,6 @@ def map_columns(condition: Condition, change: Callable[[Column], Column]) -> Con
 
 
 def all_of(*conditions: Condition | None) -> Condition | None:
-    """AND of those that are not None."""
+    """Return the AND of the conditions that are not None."""
     parts = tuple(one for one in conditions if one is not None)
     return Group("and", parts) if len(parts) > 1 else (parts[0] if parts else None)

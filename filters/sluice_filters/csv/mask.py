@@ -1,10 +1,9 @@
-"""Text in which every delimiter and every line end is a real one.
+"""Text in which every delimiter and every line end separates fields or records.
 
-Quoted sections are found by splitting at the quotes: with doubled quotes as RFC 4180 has them, what
-lies between is inside and outside by turns.  Delimiters and line ends inside are replaced by bytes
-that do not occur in the text, one for one, so that places stay what they are and ``restore`` brings
-back what was there.  Text whose quotes stand otherwise (a quote in the middle of a field, something
-behind a closing quote) is refused: the plain engine takes it.
+Quoted sections are found by splitting at the quotes: with doubled quotes as in RFC 4180, the parts are alternately
+outside and inside.  Delimiters and line ends inside are replaced by bytes that do not occur in the text, one for one,
+so that offsets stay and ``restore`` returns the original.  Text with quotes at other positions (a quote in the middle
+of a field, characters behind a closing quote) is refused: the plain engine processes it.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _NEEDED: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Masked:
-    """``text`` with stand-ins; ``table`` turns them back, and ``pairs`` are (stand-in, original)."""
+    """``text`` with stand-ins; ``table`` restores them, and ``pairs`` are (stand-in, original)."""
 
     text: bytes
     table: bytes = b""
@@ -33,12 +32,12 @@ class Masked:
     lone: bytes = field(default=b"")
 
     def restore(self, text: bytes) -> bytes:
-        """``text`` as it was."""
+        """Return the original of ``text``."""
         return text.translate(self.table) if self.table else text
 
 
 def mask(dialect: Dialect, text: bytes) -> Masked | None:
-    """``text``, which begins with a record and may end anywhere; None when it is irregular."""
+    """Return ``text``, which begins with a record and may end anywhere, masked; None when it is irregular."""
     quoted = bool(dialect.quote) and dialect.quote in text
     if not quoted and b"\r" not in text:
         return Masked(text)
@@ -74,7 +73,7 @@ def _mask_quoted(dialect: Dialect, text: bytes, joiner: bytes, table: bytes) -> 
 
 @functools.lru_cache(maxsize=64)
 def _irregular(delimiter: bytes, joiner: bytes) -> re.Pattern[bytes]:
-    """Finds a quote (``joiner``) that opens or closes elsewhere than at a field's ends."""
+    """Return a pattern for a quote (``joiner``) that opens or closes elsewhere than at a field's ends."""
     mark, edge = re.escape(joiner), re.escape(delimiter)
     opened = rb"(?<=[^" + edge + mark + rb"\n]" + mark + rb")"
     closed = rb"(?![" + edge + mark + rb"\n]|\r\n|\r?\Z)"
@@ -82,7 +81,7 @@ def _irregular(delimiter: bytes, joiner: bytes) -> re.Pattern[bytes]:
 
 
 def _free(dialect: Dialect, text: bytes) -> bytes | None:
-    """Four bytes that the text does not hold."""
+    """Return four bytes that do not occur in the text."""
     taken = dialect.delimiter + dialect.quote
     free = (one for one in _CANDIDATES if one not in text and one not in taken)
     found = bytes(itertools.islice(free, _NEEDED))

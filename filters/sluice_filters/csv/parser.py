@@ -1,4 +1,4 @@
-"""From the text of a condition to its tree; the language is described in ``language``."""
+"""From the text of a condition to its tree; ``language`` describes the language."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NUMERIC_TYPES: Final = ("INT", "INTEGER", "FLOAT", "DECIMAL", "NUMERIC")
 _COMPARISONS: Final = {"=": "==", "==": "==", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _MIRRORED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _DEEPEST: Final = 64
-#: Characters of a condition that an error repeats.
+#: Number of characters of a condition that an error quotes.
 _SHOWN: Final = 500
 _TOKEN: Final = re.compile(
     r"\s*(?:(?P<number>-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![\w.]))|(?P<text>'(?:[^']|'')*')"
@@ -26,10 +26,10 @@ _END: Final = re.compile(r"\s*\Z")
 
 
 def parse(text: str, tables: Collection[str] = ()) -> language.Condition:
-    """The condition that ``text`` says.
+    """Return the condition in ``text``.
 
     :param tables: names that may stand before a column (``s.name``), in lower case
-    :raises BadParameter: with the place and what was expected
+    :raises BadParameter: with the position and the expected words
     """
     reader = ConditionParser(text, tables)
     condition = reader.condition()
@@ -38,7 +38,7 @@ def parse(text: str, tables: Collection[str] = ()) -> language.Condition:
 
 
 class ConditionParser:
-    """A recursive descent over ``text``; SQL statements read their own parts with it too."""
+    """A recursive descent over ``text``; SQL statements are parsed with it too."""
 
     def __init__(self, text: str, tables: Collection[str] = ()) -> None:
         self._text = text
@@ -50,7 +50,7 @@ class ConditionParser:
         self.next()
 
     def next(self) -> str:
-        """Go on; the token left behind."""
+        """Advance; return the token passed."""
         left = self.token
         self._begin = self._place
         if _END.match(self._text, self._place) is not None:
@@ -67,25 +67,25 @@ class ConditionParser:
         return left
 
     def fault(self, message: str) -> BadParameter:
-        """An error at this place."""
+        """Return an error at this position."""
         shown = self._text if len(self._text) <= _SHOWN else self._text[:_SHOWN] + "..."
         return BadParameter(f"at character {self._begin + 1} of `{shown}`: {message}")
 
     def expected(self, what: str) -> BadParameter:
-        """An error: something else was expected here."""
+        """Return an error: another token was expected here."""
         return self.fault(f"`{self.token}`, expected {what}" if self.token else f"it ends, expected {what}")
 
     def end(self) -> None:
-        """Refuse anything that follows."""
+        """Refuse further tokens."""
         if self.kind:
             raise self.expected("AND, OR or the end")
 
     def is_word(self, *words: str) -> bool:
-        """Whether one of the keywords stands here."""
+        """Whether the present token is one of the keywords."""
         return self.kind == "word" and self.token.upper() in words
 
     def accept(self, *tokens: str) -> str | None:
-        """The keyword or mark of ``tokens`` that stands here, which is passed; None when none does."""
+        """Pass the present token if it is one of ``tokens``, and return it; return None otherwise."""
         folded = self.token.upper()
         if self.kind in ("word", "mark") and folded in tokens:
             self.next()
@@ -93,7 +93,7 @@ class ConditionParser:
         return None
 
     def expect(self, *tokens: str) -> str:
-        """As :meth:`accept`, but it must be there."""
+        """As :meth:`accept`, but raise if it is another token."""
         accepted = self.accept(*tokens)
         if accepted is None:
             raise self.expected(" or ".join(tokens))
@@ -177,7 +177,7 @@ class ConditionParser:
         return language.Literal(number)
 
     def operand(self) -> tuple[language.Operand, bool]:
-        """A column, constant or CAST, and whether it is a number."""
+        """Parse a column, constant or CAST; return it and whether it is a number."""
         if self.kind == "number":
             number = language.parse_number(self.next().encode())
             assert number is not None
@@ -189,7 +189,7 @@ class ConditionParser:
         return self.column(), False
 
     def text(self) -> bytes:
-        """The constant in single quotes that stands here."""
+        """Parse a constant in single quotes."""
         if self.kind != "text":
             raise self.expected("a text in single quotes")
         return self.next()[1:-1].replace("''", "'").encode("utf-8", "surrogateescape")
@@ -208,7 +208,7 @@ class ConditionParser:
         return (self._as_number(operand) if numeric else operand), numeric
 
     def column(self) -> language.Column:
-        """A column, with or without its table's name."""
+        """Parse a column, with or without its table's name."""
         parts = [self.name()]
         while self.accept("."):
             parts.append(self.name())
@@ -217,7 +217,7 @@ class ConditionParser:
         return language.Column(".".join(parts))
 
     def name(self) -> str:
-        """A name, in double quotes or not."""
+        """Parse a name, in double quotes or not."""
         if self.kind == "quoted":
             return self.next()[1:-1].replace('""', '"')
         if self.kind == "word" and self.token.upper() not in KEYWORDS:

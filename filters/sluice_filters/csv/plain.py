@@ -1,7 +1,7 @@
 """The definition of csv_select in plain Python: one record after the other, standard library only.
 
-The vectorised engine takes over what it can and gives the same bytes; this one runs where pyarrow is not
-installed and on text that is too irregular for it.
+The vectorised engine processes the text that it can, with the same output; this one runs where pyarrow is not installed
+and on text that is too irregular for it.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from sluice_filters.csv import language
 from sluice_filters.csv.dialect import Dialect
 from sluice_filters.csv.query import Plan, check_added
 
-#: Raw fields of a record in, None when it is unknown.
+#: Takes the raw fields of a record; returns None for unknown.
 Test = Callable[[Sequence[bytes]], bool | None]
 Getter = Callable[[Sequence[bytes]], bytes | None]
 Number = int | float
 
 
 def select(plan: Plan, text: bytes) -> bytes:
-    """What ``plan`` keeps of ``text``, whole records."""
+    """Return the selection of ``plan`` from ``text``, whole records."""
     dialect = plan.dialect
     test = compile_condition(plan.where, dialect) if plan.where is not None else None
     places = sorted(plan.columns or ())
@@ -40,7 +40,7 @@ def select(plan: Plan, text: bytes) -> bytes:
 
 
 def compile_condition(condition: language.Condition, dialect: Dialect) -> Test:
-    """``condition``, its columns resolved, as a function."""
+    """Return ``condition``, its columns resolved, as a function."""
     match condition:
         case language.Compare():
             return _numeric(condition, dialect) if condition.numeric else _textual(condition, dialect)
@@ -71,7 +71,7 @@ def _group(tests: Sequence[Test], absorbing: bool) -> Test:
 
 
 def _getter(operand: language.Operand, dialect: Dialect) -> Getter:
-    """The value as text; None when the record has no such field."""
+    """Return a function for the value as text; None when the record has no such field."""
     if isinstance(operand, language.Literal):
         constant = operand.text
         return lambda fields: constant

@@ -1,8 +1,8 @@
-"""What is wanted of a CSV object, and what that means for columns as they stand there.
+"""The query on a CSV object, and its resolution to the object's columns.
 
-A query has two selections of columns and rows.  What the policy permits holds for everybody; what the client
-requests may choose among the permitted columns and add a condition on them, never more.  Names are resolved
-once the header is known; faults name only columns that the client may know of.
+A query has two selections of columns and rows.  The policy's selection applies to every reader; the client's may choose
+among the permitted columns and add a condition on them.  Names are resolved once the header is known; faults name only
+columns that the client may know.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from sluice_filters.api import BadParameter, FilterError
 from sluice_filters.csv.dialect import Dialect
 from sluice_filters.csv.language import Column, Condition, all_of, list_columns, map_columns
 
-#: What policies and clients say of the first record: names that are written too, data, or passed over.
+#: The meaning of the first record for policies and clients: names that are written too, data, or skipped.
 HEADERS: Final = ("yes", "no", "ignore")
-#: Fields that records do not have and that are written empty, at most so many for one block.
+#: Greatest number of missing fields that are written empty, for one block.
 MOST_ADDED: Final = 32 << 20
-#: Characters of column names that an error shows.
+#: Number of characters of column names that an error shows.
 _SHOWN: Final = 1000
 _POSITION: Final = re.compile(r"_([1-9][0-9]{0,4})")
 
@@ -36,21 +36,21 @@ class Selection:
 
     @property
     def empty(self) -> bool:
-        """Whether everything is chosen."""
+        """Whether it selects everything."""
         return self.columns is None and self.where is None
 
     def mentioned(self) -> list[Column]:
-        """Every column that is chosen or looked at."""
+        """Every column in the selection and its condition."""
         return [*(self.columns or ()), *(list_columns(self.where) if self.where else ())]
 
     def named(self) -> bool:
-        """Whether it takes the header to know which columns are meant."""
+        """Whether the header is needed to resolve its columns."""
         return any(_POSITION.fullmatch(one.name) is None for one in self.mentioned())
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Everything that is wanted of one object."""
+    """All parameters of the query on one object."""
 
     dialect: Dialect
     #: One of ``HEADERS``, or ``use``: names that are not written.
@@ -63,11 +63,11 @@ class Query:
 
     @property
     def has_header(self) -> bool:
-        """Whether the first record of the object is no data."""
+        """Whether the first record of the object is not data."""
         return self.header != "no"
 
     def begins(self, place: int) -> bool:
-        """Whether a record that begins at ``place`` is asked for."""
+        """Whether a record that begins at ``place`` is in the range."""
         return self.first <= place and (self.last is None or place <= self.last)
 
     def named(self) -> bool:
@@ -77,7 +77,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A query with columns as positions from 0; ``columns`` None writes whole records."""
+    """A query with columns as positions from 0; with ``columns`` None, whole records are written."""
 
     dialect: Dialect
     columns: tuple[int, ...] | None = None
@@ -94,11 +94,11 @@ class Plan:
 
 
 def parse_columns(text: str) -> tuple[Column, ...]:
-    """Columns separated by commas; a name that holds one stands in double quotes."""
+    """Parse columns separated by commas; a name with a comma is in double quotes."""
     fault = f"`columns` is `{text}`, expected names separated by commas"
     try:
         rows = list(csv.reader([text], skipinitialspace=True))
-    except csv.Error as error:  # a line end outside of quotes, a name without end
+    except csv.Error as error:  # a line end outside of quotes, a name without its closing quote
         raise BadParameter(f"{fault}: {error}") from error
     names = [name.strip() for name in rows[0]] if rows else []
     if not names or not all(names) or len(rows) > 1:
@@ -107,12 +107,12 @@ def parse_columns(text: str) -> tuple[Column, ...]:
 
 
 def make_plan(query: Query, names: Sequence[str] | None) -> Plan:
-    """``query`` on an object whose header is ``names`` (None: it has none, or it was not read).
+    """Resolve ``query`` for an object whose header is ``names`` (None: it has none, or it was not read).
 
-    :raises BadParameter: for columns that there are not, or that the policy holds back
+    :raises BadParameter: for missing columns, and for those that the policy does not permit
     """
     for one in query.permitted.mentioned():
-        if _position(one, names) is None:  # those that there are, are not for the client to know
+        if _position(one, names) is None:  # the client may not know the existing columns
             raise BadParameter(f"no column `{one.name}`, which the policy on this object names")
     permitted, condition = _resolve(query.permitted, names, None)
     requested, requested_condition = _resolve(query.requested, names, None if permitted is None else set(permitted))
@@ -126,9 +126,9 @@ def make_plan(query: Query, names: Sequence[str] | None) -> Plan:
 
 
 def check_added(fields: int) -> None:
-    """A short request must not make much out of little.
+    """Check that a short request does not make a large output from a small object.
 
-    :raises FilterError: for more than ``MOST_ADDED`` fields that are not there
+    :raises FilterError: for more than ``MOST_ADDED`` missing fields
     """
     if fields > MOST_ADDED:
         raise FilterError(

@@ -1,20 +1,20 @@
-"""Columns and rows of CSV chosen where the data lie, instead of sending all of it.
+"""Select columns and rows of CSV near the data, in place of sending the whole object.
 
-A policy without parameters lets clients ask: ``X-Csv-Select: columns=name,city; where=age >= 18`` on a GET gives
-these columns of these rows, ``X-Csv-Range: bytes=0-9999`` the records that begin there, so that
-consecutive ranges hold each record once.  Without these headers nothing changes.  A policy with ``columns`` or
-``where`` holds for every GET, and clients may only narrow it.
+A policy without parameters permits clients to select: ``X-Csv-Select: columns=name,city; where=age >= 18`` on a GET
+gives these columns of these rows, ``X-Csv-Range: bytes=0-9999`` the records that begin there, so that consecutive
+ranges hold each record once.  Without these headers nothing changes.  A policy with ``columns`` or ``where`` applies to
+every GET, and clients may only narrow it.
 
-What a client asks for::
+The request of a client::
 
     X-Csv-Select = part {";" part}      part = columns=a,"b c",_3 | where=condition | header=yes|no|ignore
                                              | delimiter=tab | quote=none | multiline=yes|no
     X-Csv-Range  = bytes=first-[last]
 
-A ``;`` inside quotes separates nothing.  Where a policy holds columns or rows back, what tells fields and records
-apart is the policy's alone.
+A ``;`` inside quotes is no separator.  If a policy restricts columns or rows, only the policy sets the delimiters of
+fields and records.
 
-``dialect`` says what CSV is, ``language`` what conditions mean, ``query`` who may see what.
+``dialect`` defines CSV, ``language`` the conditions, ``query`` the permissions.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _RANGE: Final = re.compile(r"bytes=([0-9]{1,18})-([0-9]{1,18})?")
 _NAMES: Final = ("columns", "where", "header", "delimiter", "quote", "multiline")
 _TRUTH: Final = {"yes": True, "no": False, "true": True, "false": False}
 
-#: What every filter on CSV must be told, of the form of its objects.
+#: Parameters of every filter on CSV, for the form of its objects.
 DIALECT_PARAMETERS: Final = (
     Parameter("delimiter", "str", "what separates fields: one ASCII character, or tab", default=","),
     Parameter("quote", "str", "what encloses fields: one ASCII character, or none", default='"'),
     Parameter("multiline", "bool", "line ends inside quotes are data; false: each line is a record", default=True),
 )
 
-#: The description of a filter on CSV: it runs on GET, where the data lie unless a policy says otherwise.
+#: The description of a filter on CSV: it runs on GET, near the data unless a policy sets another place.
 csv_info = functools.partial(
     ActionInfo,
     kind=FILTER,
@@ -68,7 +68,7 @@ class CsvFilter(Filter):
 
     def __init__(self, params: Mapping[str, Scalar] | None = None) -> None:
         """
-        :raises BadParameter: as of the base, and for a delimiter or quote that is no single ASCII character
+        :raises BadParameter: as the base class, and for a delimiter or quote that is not a single ASCII character
         """
         super().__init__(params)
         delimiter, quote = str(self.params["delimiter"]), str(self.params["quote"] or "")
@@ -76,7 +76,7 @@ class CsvFilter(Filter):
 
 
 class CsvSelect(CsvFilter):
-    """Gives some columns and rows of CSV objects."""
+    """Returns some columns and rows of CSV objects."""
 
     info: ClassVar[ActionInfo] = csv_info(
         keyword="csv_select",
@@ -119,9 +119,9 @@ class CsvSelect(CsvFilter):
         return CsvStream(query, span[0] if span else 0)
 
     def _wanted(self, hint: Hint) -> Query:
-        """The query of this request: the policy's, narrowed by what the client requests.
+        """Return the query of this request: the policy's, narrowed by the client's.
 
-        :raises BadParameter: for a request that makes no sense or would widen it
+        :raises BadParameter: for a request that is invalid or would widen it
         """
         requested, wanted_range = _client_request(hint)
         query = self._query
@@ -134,7 +134,7 @@ class CsvSelect(CsvFilter):
 
     @staticmethod
     def _span(query: Query, hint: Hint) -> tuple[int, int | None] | None:
-        """From one byte before the range, to see whether a record begins with it, unless more must be known."""
+        """Start one byte before the range, to see whether a record begins with it, unless earlier bytes are needed."""
         joins = query.dialect.multiline and query.dialect.quote
         if hint.size is None or query.first <= len(BYTE_ORDER_MARK) or query.named() or joins:
             return None
@@ -153,9 +153,9 @@ def _client_request(hint: Hint) -> tuple[str, str]:
 
 
 def narrow_query(query: Query, text: str) -> Query:
-    """``query`` narrowed by the request in ``text``.
+    """Return ``query`` narrowed by the request in ``text``.
 
-    :raises BadParameter: for what cannot be understood, or is not for the client to say
+    :raises BadParameter: for invalid requests, and for parameters that the client must not set
     """
     parts = _parts(_unicode(text))
     columns = parse_columns(parts["columns"]) if "columns" in parts else None
@@ -174,7 +174,7 @@ def narrow_query(query: Query, text: str) -> Query:
 
 
 def read_range(text: str) -> tuple[int, int | None]:
-    """First and last byte of ``text``; last None is the end.
+    """Return first and last byte of ``text``; last None is the end.
 
     :raises BadParameter: for another form
     """
@@ -188,7 +188,7 @@ def read_range(text: str) -> tuple[int, int | None]:
 
 
 def _unicode(text: str) -> str:
-    """Header values are bytes that WSGI shows as Latin-1; ours are UTF-8."""
+    """Header values are bytes that WSGI decodes as Latin-1; these are UTF-8."""
     try:
         return text.encode("latin-1").decode("utf-8")
     except UnicodeError:
@@ -228,7 +228,7 @@ def _dialect(dialect: Dialect, parts: dict[str, str]) -> Dialect:
 
 
 def _check_form(query: Query, wanted: Query) -> None:
-    """Refuse a client that reads records otherwise than the policy: it would see what the policy holds back."""
+    """Refuse a client's dialect that differs from the policy's: it could read restricted data."""
     for name, ours, theirs in (
         ("header", query.header, wanted.header),
         ("delimiter", query.dialect.delimiter, wanted.dialect.delimiter),

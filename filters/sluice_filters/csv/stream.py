@@ -1,11 +1,11 @@
-"""A CSV object in pieces to the rows that are wanted, with bounded memory.
+"""From a CSV object in pieces to the selected rows, with bounded memory.
 
-Theory of operation.  Pieces are gathered until they make a block of 1 MiB, or reach behind the last byte that
-is asked for; its whole records are worked on at once and the incomplete one at its end is kept for the next.
-``_place`` is the place in the object where the first byte kept begins a record.  Three ways to know where records
-end, from fast to slow: where a line end always ends one, by LF; else by the masked text; else by the dialect
-itself.  With a range, reading may begin in the middle: the caller says at which place, one before the
-first byte asked for, and everything up to the first line end is no record of ours.
+Theory of operation.  Pieces are collected until they make a block of 1 MiB, or reach behind the last byte of the range;
+its complete records are processed at once and the incomplete one at its end is kept for the next block.  ``_place`` is
+the offset in the object of the first kept byte, where a record begins.  There are three ways to find the ends of
+records, from fast to slow: by LF, if a line end always ends a record; else by the masked text; else by the dialect
+itself.  With a range, reading may begin in the middle: the caller gives the offset, one before the first byte of the
+range, and the bytes up to the first line end belong to another record.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from sluice_filters.csv.mask import Masked, mask
 from sluice_filters.csv.query import Plan, Query, make_plan
 
 BLOCK: Final = 1 << 20
-#: A longer record is no CSV: a quote that is never closed.
+#: Greatest length of a record; a longer one has a quote that is never closed.
 LONGEST: Final = 16 << 20
 
 
 @functools.cache
 def arrow_engine() -> ModuleType | None:
-    """The vectorised engine, where pyarrow is installed; imported by the worker that needs it, after its fork."""
+    """Return the vectorised engine, if pyarrow is installed; the worker that needs it imports it, after its fork."""
     try:
         from sluice_filters.csv import arrow
     except ImportError:
@@ -37,17 +37,17 @@ def arrow_engine() -> ModuleType | None:
 
 
 class CsvStream(Stream):
-    """Feeds an object, gives the rows that ``query`` keeps."""
+    """Takes an object in pieces, returns the rows that ``query`` selects."""
 
     def __init__(self, query: Query, start: int = 0, vectorised: bool = True, block: int = BLOCK) -> None:
         """
-        :param start: where in the object the first byte fed lies; not 0 only without names and joined lines
-        :param vectorised: whether pyarrow may be used where it is installed
-        :param block: bytes worked on at once
+        :param start: offset in the object of the first byte; not 0 only without names and joined lines
+        :param vectorised: whether pyarrow may be used if it is installed
+        :param block: number of bytes processed at once
         """
         self._query = query
         self._dialect = query.dialect
-        #: Of masked text, where each line end ends a record.
+        #: In masked text each line end ends a record.
         self._unquoted = replace(query.dialect, quote=b"")
         self._engine = arrow_engine() if vectorised else None
         self._block = self.gather = block
@@ -58,7 +58,7 @@ class CsvStream(Stream):
         self._begun = start > 0
         self._cut_in = start > 0
         self._header = query.has_header and start == 0
-        #: The columns' names, once the header was read.
+        #: The columns' names, once the header has been read.
         self.names: tuple[str, ...] | None = None
         self._plan: Plan | None = None if self._header else make_plan(query, None)
 
@@ -68,14 +68,14 @@ class CsvStream(Stream):
         self._pieces.append(data)
         self._size += len(data)
         if self._size < 2 * self._kept or (self._size < self._block and not self._reached(data)):
-            return b""  # twice what was kept, so that a long record is not looked through at every piece
+            return b""  # twice the kept size, so that a long record is not scanned at every piece
         return self._work(final=False)
 
     def finish(self) -> bytes:
         return b"" if self.done else self._work(final=True)
 
     def _reached(self, data: bytes) -> bool:
-        """Whether the last record that is asked for may be complete."""
+        """Whether the last record of the range may be complete."""
         last = self._query.last
         return last is not None and self._place + self._size > last and b"\n" in data
 
@@ -90,7 +90,7 @@ class CsvStream(Stream):
         return head + self._rows(text, final)
 
     def _begin(self, text: bytes) -> tuple[bytes, bytes, bool]:
-        """(what follows, header to write, ready?) without what comes before the first record."""
+        """Return (rest, header to write, ready?) without the bytes before the first record."""
         if not self._begun and (len(text) >= len(BYTE_ORDER_MARK) or text.endswith(b"\n")):
             self._begun = True
             if text.startswith(BYTE_ORDER_MARK):
@@ -109,7 +109,7 @@ class CsvStream(Stream):
         return text[size:]
 
     def _heading(self, text: bytes) -> tuple[bytes, int]:
-        """The header as it is written, and where it ends; empty lines before it are none."""
+        """Return the header as it is written, and its end; empty lines before it are skipped."""
         start = 0
         for end in self._dialect.ends(text):
             record = text[start:end].removesuffix(b"\n").removesuffix(b"\r")
@@ -128,7 +128,7 @@ class CsvStream(Stream):
         return plain.select(self._plan.heading(), record + b"\n"), end
 
     def _rows(self, text: bytes, final: bool) -> bytes:
-        """What is wanted of the whole records in ``text``; the rest is kept."""
+        """Return the selection from the complete records in ``text``; the rest is kept."""
         assert self._plan is not None
         joins = self._dialect.joins_lines(text)
         if joins and self._engine is not None and self._query.last is None and self._place >= self._query.first:
@@ -140,7 +140,7 @@ class CsvStream(Stream):
                 return kept
         masked = mask(self._dialect, text) if joins and self._engine is not None else None
         if final and masked is not None and not masked.text.endswith(b"\n"):
-            masked = None  # a quoted field that never ends
+            masked = None  # a quoted field without its end
         begin, end, complete = self._find_range(text, masked, final)
         self._place += complete
         self._keep(text[complete:], final)
@@ -149,7 +149,7 @@ class CsvStream(Stream):
         return self._selected(text[begin:end], masked)
 
     def _find_range(self, text: bytes, masked: Masked | None, final: bool) -> tuple[int, int, int]:
-        """Where the whole records of ``text`` that are in the range begin and end, and where all whole ones end."""
+        """Return begin and end of the complete records of ``text`` in the range, and the end of all complete ones."""
         dialect, ends = (self._dialect, text) if masked is None else (self._unquoted, masked.text)
         complete = len(text) if final else dialect.complete(ends)
         begin = dialect.first_from(ends, min(self._query.first - self._place, complete))

@@ -1,14 +1,14 @@
 """The checksum filter: a digest behind every 64 KiB, verified on every read.
 
-Swift's own ETag covers a whole object and is checked by whoever reads all of it; here a range is
-verified too, before a byte of it is given.  So the digests stand between the bytes, where a reader
-of any part of an object of any size meets them, and not in the record, which has room for a few.
-What is stored is the plain bytes otherwise: segments of 64 KiB, each followed by its digest (32
-bytes of SHA-256, or 4 of CRC-32, little-endian) over the segment's number (64 bits, little-endian), one
-byte that tells whether it is the last, and its bytes.  The record is ``{"v": 1, "digest": "crc32",
+Swift's own ETag covers a whole object and is checked by a reader of the whole object; here a range is verified too,
+before a byte of it is returned.  So the digests are stored between the bytes, available to a reader of any part of an
+object of any size, and not in the record, which has space for only a few.
+Besides, the plain bytes are stored: segments of 64 KiB, each followed by its digest (32 bytes of SHA-256, or 4 of
+CRC-32, little-endian) over the segment's number (64 bits, little-endian), one byte that is set for the last one, and
+its bytes.  The record is ``{"v": 1, "digest": "crc32",
 "size": n, "seg": 65536}``.
 
-A CRC notices damage; neither notices malice: who can write to the disks can write a digest.
+A digest detects damage, not malice: an attacker who can write to the disks can write a digest.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _DIGESTS: Final[dict[str, tuple[Digest, int]]] = {"crc32": (_crc32, 4), "sha256"
 
 
 class _DigestSeal:
-    """Puts a digest behind each segment."""
+    """Appends a digest to each segment."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -70,7 +70,7 @@ class _DigestSeal:
 
 
 class Checksum(Filter):
-    """Stores objects with digests in between, and gives no byte that they do not vouch for."""
+    """Stores objects with digests in between, and returns no byte before its digest is verified."""
 
     info: ClassVar[ActionInfo] = ActionInfo(
         keyword="checksum",
@@ -105,7 +105,7 @@ class Checksum(Filter):
 
 def _read_record(record: Record) -> tuple[SegmentLayout, _DigestSeal]:
     """
-    :raises CorruptData: when it is no record of this filter
+    :raises CorruptData: when it is not a record of this filter
     :raises FilterError: when it is of a newer format or an unknown digest
     """
     for name, low, high in (("v", 1, 1 << 16), ("size", 1, 1 << 62), ("seg", SMALLEST_SEGMENT, LARGEST_SEGMENT)):

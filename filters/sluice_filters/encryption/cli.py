@@ -1,4 +1,4 @@
-"""``sluice-keys``: make and keep the key file of encryption; never shows a secret."""
+"""``sluice-keys``: create and change the key file of encryption; never shows a secret."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ DEFAULT_PATH: Final = "/etc/sluice/keys.json"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point; answers the exit status: 0 done, 1 refused."""
+    """Entry point; returns the exit status: 0 done, 1 refused."""
     options = _parser().parse_args(argv)
-    options.file = options.file.resolve()  # a link stays one
+    options.file = options.file.resolve()  # a symbolic link stays one
     command: Callable[[argparse.Namespace], None] = options.run
     try:
         command(options)
@@ -144,7 +144,7 @@ def _change(path: Path, change: Callable[[Ring], Ring]) -> None:
 
 
 def _write(path: Path, ring: Ring) -> None:
-    """Put ``ring`` into ``path`` as a whole or not at all, with mode 0600 and the owner it had."""
+    """Write ``ring`` to ``path`` as a whole or not at all, with mode 0600 and the former owner."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # mkstemp gives mode 0600
     try:
         with open(handle, "wb") as file:

@@ -1,6 +1,6 @@
 """The encryption filter: AES-256-GCM in segments, so that a range costs its segments.
 
-``segments`` is the codec, ``sealing`` what it is sealed with, ``keys`` says who lends root secrets;
+``segments`` is the codec, ``sealing`` the keys and records, ``keys`` the sources of root secrets;
 docs/reference/format-encryption.md is the stored format.
 """
 
@@ -49,15 +49,15 @@ class Encryption(Filter):
         return hint.size != 0
 
     def encoder(self, hint: Hint) -> Stream:
-        """As of the base.
+        """As the base class.
 
-        :raises MissingKey: nothing is ever stored plain for want of a key
+        :raises MissingKey: when there is no key, since objects are never stored plain instead
         """
         key_id = self._key_id()
         return seal_object(key_id, self.surroundings.keys.secret(key_id), self.segment)
 
     def writes(self, record: Record) -> bool:
-        """As of the base.
+        """As the base class.
 
         :raises MissingKey: when there is no active key
         """
@@ -67,16 +67,16 @@ class Encryption(Filter):
         return self.surroundings.keys.active() if self._key is None else self._key
 
     def decoder(self, record: Record, window: Window | None = None) -> Stream:
-        """As of the base.
+        """As the base class.
 
-        :raises MissingKey: before any byte is wanted
+        :raises MissingKey: before any byte is read
         """
         return SegmentDecoder(*open_record(record, self.surroundings.keys), window)
 
     def locate(self, record: Record, start: int, stop: int) -> Window:
-        """As of the base.
+        """As the base class.
 
-        :raises MissingKey: since sizes that nobody vouches for are no answer
+        :raises MissingKey: since unverified sizes must not be used
         """
         layout, _ = open_record(record, self.surroundings.keys)
         return layout.locate(start, stop)

@@ -1,4 +1,4 @@
-"""The root key that a policy names; apart from the codec, so that a policy is checked without cryptography."""
+"""The root key in a policy's parameters; separate from the codec, so that a policy is checked without cryptography."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from sluice_filters.stream import BadParameter
 
 
 def read_policy_key(params: Mapping[str, Scalar | None]) -> str | None:
-    """The identifier in parameter ``key``; None when there is none.
+    """Return the identifier in parameter ``key``; None when there is none.
 
-    :raises BadParameter: for what cannot name a key
+    :raises BadParameter: for an invalid identifier
     """
     key = params.get("key")
     if key is None:

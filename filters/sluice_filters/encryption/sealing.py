@@ -2,14 +2,13 @@
 
 Theory of operation.  One object has keys of its own: HKDF-SHA256 of the root secret, salted with 32
 bytes that are drawn for each encoder, gives the AES-256-GCM key, a key for the record's MAC and the
-head of the nonces.  So no nonce is ever used twice under one key, whatever is rewritten or
-replicated.  Each segment is sealed by itself with the nonce *head ‖ number of the segment ‖ whether it
+head of the nonces.  So no nonce is used twice under one key, whatever is rewritten or replicated.  Each segment is
+sealed separately with the nonce *head ‖ number of the segment ‖ whether it
 is the last* (the STREAM construction): a segment that is changed, swapped, dropped, doubled or taken
-from another object does not open, nor does a stream that ends too early.  The MAC binds the sizes in
-the record to the key, so a record that was tampered with is refused before a byte is read, and a
-range of an object needs its own segments only.
+from another object does not open, nor does a stream that ends too early.  The MAC binds the sizes in the record to the
+key, so a manipulated record is refused before a byte is read, and a range of an object needs its own segments only.
 
-No error names more of a key than its identifier.
+Errors name only the identifier of a key.
 """
 
 from __future__ import annotations
@@ -51,12 +50,12 @@ def _expand(secret: bytes, salt: bytes | None, info: bytes, length: int) -> byte
 
 
 def derive_key_check(secret: bytes) -> bytes:
-    """Eight bytes that tell two root secrets of the same name apart and say nothing of either."""
+    """Return eight bytes that distinguish two root secrets of the same name and reveal neither."""
     return _expand(secret, None, _CHECK_INFO, _CHECK_SIZE)
 
 
 class ObjectKeys:
-    """What one object is sealed with."""
+    """The keys of one object."""
 
     __slots__ = ("_cipher", "_head", "_mac")
 
@@ -67,18 +66,18 @@ class ObjectKeys:
         self._head = material[64:]
 
     def seal(self, number: int, last: bool, plain: Buffer) -> bytes:
-        """The stored form of segment ``number``.
+        """Return the stored form of segment ``number``.
 
-        :raises FilterError: beyond what a counter of 32 bits can tell apart (256 TiB)
+        :raises FilterError: above the range of a 32-bit counter (256 TiB)
         """
         if number > _LAST_NUMBER:
             raise FilterError("object of more segments than a key may seal")
         return self._cipher.encrypt(_NONCE.pack(self._head, number, last), plain, None)
 
     def open(self, number: int, last: bool, stored: Buffer) -> bytes:
-        """The plain bytes of segment ``number``.
+        """Return the plain bytes of segment ``number``.
 
-        :raises CorruptData: when they are not exactly what was sealed as this segment
+        :raises CorruptData: when they are not exactly the bytes that were sealed as this segment
         """
         try:
             return self._cipher.decrypt(_NONCE.pack(self._head, number, last), stored, None)
@@ -86,13 +85,13 @@ class ObjectKeys:
             raise CorruptData(f"segment {number} is not what was encrypted") from None
 
     def mac(self, key_id: str, size: int, segment: int) -> bytes:
-        """What makes a record's numbers as trustworthy as the segments."""
+        """Return the MAC that authenticates a record's numbers like the segments."""
         message = struct.pack(">QI", size, segment) + key_id.encode()
         return hmac.digest(self._mac, message, "sha256")[:_MAC_SIZE]
 
 
 def seal_object(key_id: str, secret: bytes, segment: int) -> SegmentEncoder:
-    """An encoder of one object, in segments of so many plain bytes, under keys with a salt of their own."""
+    """Return an encoder of one object, with segments of ``segment`` plain bytes, under keys with a new salt."""
     salt = os.urandom(SALT_SIZE)
     keys = ObjectKeys(secret, salt)
     fields = {"v": FORMAT, "key": key_id, "check": _text(derive_key_check(secret)), "salt": _text(salt)}
@@ -118,11 +117,11 @@ def _bytes(record: Record, name: str, length: int) -> bytes:
 
 
 def open_record(record: Record, ring: KeyRing) -> tuple[SegmentLayout, ObjectKeys]:
-    """Layout and keys of the object that ``record`` describes.
+    """Return layout and keys of the object that ``record`` describes.
 
-    :raises CorruptData: when it is no record of this format, or its numbers are not those it was written with
+    :raises CorruptData: when it is not a record of this format, or its numbers were changed
     :raises FilterError: when it is of a newer format
-    :raises MissingKey: when its key is not in ``ring``, or another one of that name is
+    :raises MissingKey: when its key is not in ``ring``, or another key has that name
     """
     if record_number(record, "v", 1, 1 << 16, _NAME) > FORMAT:
         raise FilterError(f"encrypted in format `{record['v']}`, expected at most {FORMAT}")
@@ -135,7 +134,7 @@ def open_record(record: Record, ring: KeyRing) -> tuple[SegmentLayout, ObjectKey
     secret = ring.secret(key_id)
     keys = ObjectKeys(secret, salt)
     if not hmac.compare_digest(keys.mac(key_id, size, segment), mac):
-        # a wrong key must not look like damage: whoever finds damage puts the file away
+        # a wrong key must not be reported as damage, since a damaged file is quarantined
         if check != _text(derive_key_check(secret)):
             raise MissingKey(f"key `{key_id}` is not the one of this name that the object was encrypted with")
         raise CorruptData("encryption record: not as it was written")

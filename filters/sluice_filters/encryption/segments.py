@@ -1,9 +1,9 @@
-"""An object cut into segments of equal size, each stored with some bytes that vouch for it.
+"""An object split into segments of equal size, each stored with bytes that authenticate it.
 
-What vouches is a :class:`Seal`: an AEAD cipher, or a digest.  Every segment but the last has the same
-length, plain and stored, so where a range lies is arithmetic.  A seal is told the number of the
-segment and whether it is the last, and must not open it as anything else: so it is noticed when
-segments are swapped, dropped or doubled, and when a stream ends too early.
+A :class:`Seal` authenticates: an AEAD cipher, or a digest.  Every segment but the last has the same length, plain and
+stored, so the position of a range is arithmetic.  A seal receives the number of the segment and whether it is the last,
+and must not open it as another: this detects segments that are swapped, dropped or doubled, and a stream that ends too
+early.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from sluice_filters.api import CorruptData, FilterError, Record, Stream, Window
 from sluice_filters.stream import window_parts
 
-#: Plain bytes of one segment that a decoder takes: bounds what it ever holds.
+#: Greatest number of plain bytes of one segment in a decoder: the limit of its memory.
 SMALLEST_SEGMENT: Final = 16
 LARGEST_SEGMENT: Final = 1 << 20
 
@@ -23,15 +23,15 @@ Buffer = bytes | bytearray | memoryview
 
 
 class Seal(Protocol):
-    """What one object's segments are stored with."""
+    """Seals and opens one object's segments."""
 
     def seal(self, number: int, last: bool, plain: Buffer) -> bytes:
-        """The stored form of segment ``number``: as long as ``plain`` and a fixed number of bytes."""
+        """Return the stored form of segment ``number``: as long as ``plain`` and a fixed number of bytes."""
 
     def open(self, number: int, last: bool, stored: Buffer) -> bytes:
-        """The plain bytes of segment ``number``.
+        """Return the plain bytes of segment ``number``.
 
-        :raises CorruptData: when they are not exactly what was sealed as this segment
+        :raises CorruptData: when they are not exactly the bytes that were sealed as this segment
         """
 
 
@@ -49,15 +49,15 @@ class SegmentLayout:
         return -(-self.size // self.segment)
 
     def stored_length(self, number: int) -> int:
-        """Stored bytes of one segment: all are full but the last."""
+        """Stored bytes of one segment: all are full except the last."""
         return min(self.segment, self.size - number * self.segment) + self.extra
 
     def offset(self, number: int) -> int:
-        """Where segment ``number`` begins among the stored bytes; that of ``count`` is where they end."""
+        """The offset of segment ``number`` among the stored bytes; that of ``count`` is their end."""
         return min(number * (self.segment + self.extra), self.size + self.count * self.extra)
 
     def locate(self, start: int, stop: int) -> Window:
-        """The segments that hold the plain bytes ``[start, stop)``."""
+        """Return the window of the segments with the plain bytes ``[start, stop)``."""
         if not 0 <= start < stop <= self.size:
             raise FilterError(f"bytes `{start}` to `{stop}` of {self.size}")
         first, last = start // self.segment, -(-stop // self.segment)
@@ -68,14 +68,14 @@ class SegmentLayout:
 class SegmentEncoder(Stream):
     """Seals one object; an empty one stays empty and without a record.
 
-    ``describe`` makes the record of an object of so many plain bytes.
+    ``describe`` makes the record of an object with a number of plain bytes.
     """
 
     def __init__(self, seal: Seal, segment: int, describe: Callable[[int], Record]) -> None:
         self._sealer = seal
         self._segment = segment
         self._describe = describe
-        self._held = bytearray()  # up to a full segment: only the next byte tells that it is not the last
+        self._held = bytearray()  # up to a full segment: only the next byte shows that it is not the last
         self._number = 0
         self._size = 0
 
@@ -110,11 +110,11 @@ class SegmentEncoder(Stream):
 
 
 class SegmentDecoder(Stream):
-    """Restores an object, or the segments of a window; each is verified before a byte of it is given."""
+    """Restores an object, or the segments of a window; each is verified before a byte of it is returned."""
 
     def __init__(self, layout: SegmentLayout, seal: Seal, window: Window | None = None) -> None:
         """
-        :raises CorruptData: when the window is none of this layout
+        :raises CorruptData: when the window is not one of this layout
         """
         self._layout = layout
         self._sealer = seal

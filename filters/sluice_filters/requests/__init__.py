@@ -1,1 +1,1 @@
-"""Request filters: they answer requests or change headers, and leave the bytes alone."""
+"""Request filters: they answer requests or change headers, and do not change bytes."""

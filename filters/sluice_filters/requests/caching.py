@@ -1,7 +1,7 @@
 """The filter that keeps whole objects on a fast disk at the proxy.
 
-What is here is its description; the disk, the other workers of the node and the other proxies are the
-host's matter, which lends an :class:`~sluice_filters.visits.ObjectCache`.  A host without one lets every request pass.
+This is only its description; the disk, the other workers of the node and the other proxies are handled by the host,
+which provides an :class:`~sluice_filters.visits.ObjectCache`.  Without a cache, every request passes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ STRICT: Final = "strict"
 
 
 class Caching(Filter):
-    """Answers GET and HEAD of objects that were read or written before without asking the disks."""
+    """Answers GET and HEAD of objects that were read or written before, without a request to the disks."""
 
     info: ClassVar[ActionInfo] = ActionInfo(
         keyword="caching",

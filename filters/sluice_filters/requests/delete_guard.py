@@ -1,15 +1,13 @@
 """The filter that keeps deleted objects in a bin for a time.
 
-Before a DELETE goes on, the object is copied to ``<bin>/<container>/<object>/<timestamp>`` in the same account, as
-it is stored: transformed bytes stay transformed and carry what undoes them, manifests and links stay what
-they are.  So a copy costs the stored bytes, and is restored by a server-side copy.  Large objects are
-kept as manifests; their segments are objects, and are kept when they are deleted themselves.  Where a
-copy cannot be made nothing is deleted.  The copy expires by Swift's object expirer; in the bin itself DELETE
-deletes.
+Before a DELETE continues, the object is copied to ``<bin>/<container>/<object>/<timestamp>`` in the same account, in
+its stored form: transformed bytes stay transformed and keep their records, manifests and links are copied as such.  So
+a copy costs the stored bytes, and is restored by a server-side copy.  Large objects are kept as manifests; their
+segments are objects, and are kept when they are deleted themselves.  If the copy fails, the object is not deleted.  The
+copy expires by Swift's object expirer; in the bin itself DELETE deletes.
 
-What is deleted is the very state that was copied: the deletion is dated right after it.  An object that is written
-meanwhile is newer and stays, or, when it was there before the deletion, Swift refuses (409) and it is kept and deleted
-in turn.
+Exactly the copied state is deleted: the deletion is dated right after it.  An object that is written meanwhile is newer
+and stays, or, if it was there before the deletion, Swift refuses (409) and the guard copies and deletes it in turn.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ from sluice_core.describe import FILTER, ActionInfo, Parameter, Scalar
 from sluice_filters.api import BadParameter, Filter, FilterError
 from sluice_filters.visits import Call, Headers, Reply, Visit
 
-#: What of a stored object is written back, beside everything with one of the prefixes.
+#: Headers of a stored object that are written back, besides those with one of the prefixes.
 _KEPT: Final = (
     "Content-Type",
     "Content-Length",
@@ -39,13 +37,13 @@ _KEPT: Final = (
     "Etag",
 )
 _PREFIXES: Final = ("X-Object-Meta-", "X-Object-Sysmeta-", "X-Object-Transient-Sysmeta-")
-#: What Swift itself says of fragments; it says it anew of the copy's.
+#: Swift's own headers of fragments, which it sets again for the copy.
 _FRAGMENTS: Final = "X-Object-Sysmeta-Ec-"
 _SLO_SIZE: Final = "X-Object-Sysmeta-Slo-Size"
 #: Longest name of an object, in bytes.
 _LONGEST: Final = 1024
 _WEEK: Final = 7 * 86400.0
-#: How often an object is kept and deleted anew that is written meanwhile.
+#: Number of attempts for an object that is written meanwhile.
 _TRIES: Final = 5
 _MOMENT: Final = "X-Timestamp"
 _STEP: Final = Decimal("0.00001")
@@ -78,7 +76,7 @@ class DeleteGuard(Filter):
 
     def visit(self, call: Call) -> Visit | None:
         if call.method != "DELETE" or call.container == self.bin or "X-If-Delete-At" in call.headers:
-            return None  # the last is the expirer: such an object was to go
+            return None  # the last case is the expirer, which deletes expired objects
         return _Guard(self, call)
 
 
@@ -89,31 +87,31 @@ class _Guard(Visit):
         self._dated = False
 
     def request(self) -> Reply | None:
-        """Keep the object, unless the request will fail anyway, which Swift says itself."""
+        """Copy the object, unless the request will fail anyway, which Swift reports itself."""
         denial = self._call.authorize()
         if denial is not None:
             _close(denial)
             return None
         moment = self._kept()
-        if moment and _MOMENT not in self._call.headers:  # else another cluster dates it: container sync
+        if moment and _MOMENT not in self._call.headers:  # otherwise another cluster dates it: container sync
             self._call.headers[_MOMENT] = moment
             self._dated = True
         return None
 
     def response(self, reply: Reply) -> Reply:
-        """Repeat both when a newer object was there."""
+        """Repeat both steps when a newer object was there."""
         for _ in range(_TRIES):
             if reply.code != _CONFLICT or not self._dated:
                 break
             _close(reply)
-            moment = self._kept()  # empty when somebody else deleted it: Swift says so
+            moment = self._kept()  # empty when another client deleted it: Swift reports that
             reply = self._call.send("DELETE", headers={_MOMENT: moment} if moment else {}, stored=True)
         return reply
 
     def _kept(self) -> str:
-        """Copy the object; the moment right after it was written, empty when there is none.
+        """Copy the object; return the moment right after its timestamp, or an empty text when there is none.
 
-        :raises FilterError: when there is an object and it cannot be kept
+        :raises FilterError: when there is an object and it cannot be copied
         """
         moment = self._keep()
         if moment is None:
@@ -124,7 +122,7 @@ class _Guard(Visit):
         return moment
 
     def _keep(self) -> str | None:
-        """As :meth:`_kept`; None when there is no bin."""
+        """As :meth:`_kept`; return None when there is no bin."""
         call = self._call
         stored = call.send("GET", headers={"X-Newest": "true"}, stored=True)
         if stored.code != 200:
@@ -155,9 +153,9 @@ class _Guard(Visit):
 
 
 def _next_timestamp(moment: str) -> str:
-    """The next moment as Swift writes it (``swift.common.utils.Timestamp``): unix seconds, a step is 10 µs.
+    """Return the next timestamp in Swift's form (``swift.common.utils.Timestamp``): unix seconds, a step is 10 µs.
 
-    :raises FilterError: when ``moment`` is none
+    :raises FilterError: when ``moment`` is not a timestamp
     """
     try:
         return f"{Decimal(moment) + _STEP:016.5f}"
@@ -166,20 +164,20 @@ def _next_timestamp(moment: str) -> str:
 
 
 def copy_headers(headers: Headers) -> dict[str, str]:
-    """What must be sent with the bytes of a stored object so that the copy is what it is."""
+    """Return the headers of the copy of a stored object."""
     kept = {name: headers[name] for name in _KEPT if name in headers}
     for name, value in headers.items():
         if name.startswith(_PREFIXES) and not name.startswith(_FRAGMENTS):
             kept[name] = value
-    if _SLO_SIZE in headers:  # listings show the size of the whole; Swift takes this off its answers
+    if _SLO_SIZE in headers:  # listings show the size of the whole object; Swift removes it from its answers
         kept["Content-Type"] = f"{kept.get('Content-Type', '')};swift_bytes={headers[_SLO_SIZE]}"
     return kept
 
 
 def make_bin_name(container: str, name: str, now: float) -> str:
-    """Where in the bin an object is kept; names that would be too long are cut and told apart by a digest.
+    """Return the name of an object in the bin; names that would be too long are cut and distinguished by a digest.
 
-    Names of Swift's own (versions of objects) hold zero bytes, which no other container takes.
+    Names of Swift's own (versions of objects) contain zero bytes, which other containers refuse.
     """
     path = "/".join(part.strip("\0").replace("\0", "/") for part in (container, name))
     tail = f"/{now:017.6f}"

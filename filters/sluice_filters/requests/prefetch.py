@@ -1,6 +1,7 @@
 """The filter that reads objects ahead of a client that reads them in order (Crystal, section 2.1).
 
-What is here is its description; a host that caches lends what does it (:class:`~sluice_filters.visits.ObjectCache`).
+This is only its description; a host with a cache provides the implementation
+(:class:`~sluice_filters.visits.ObjectCache`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from sluice_filters.visits import Call, Visit
 
 
 class Prefetch(Filter):
-    """Has the next objects by name read into the cache, segments of large objects included."""
+    """Reads the next objects by name into the cache, segments of large objects included."""
 
     info: ClassVar[ActionInfo] = ActionInfo(
         keyword="prefetch",

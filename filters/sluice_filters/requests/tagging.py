@@ -1,8 +1,8 @@
 """The filter that adds metadata by rule.
 
-The tag is one of the object's own metadata, so a POST, which replaces all of them, would take it off: it
-is set on POST as on PUT.  What a policy's WHEN asks for must then be known at both times: an object's name
-is, its size and type are of a PUT only.  Objects stored before the policy keep what they have.
+The tag is one of the object's own metadata, so a POST, which replaces all of them, would remove it: it is set on POST
+as on PUT.  A condition in WHEN must then be known at both times: an object's name is, its size and type are known only
+on PUT.  Objects that were stored before the policy keep their metadata.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LONGEST: Final = 256
 
 
 class Tagging(Filter):
-    """Sets ``X-Object-Meta-<name>`` on what is written."""
+    """Sets ``X-Object-Meta-<name>`` on objects that are written."""
 
     info: ClassVar[ActionInfo] = ActionInfo(
         keyword="tagging",
@@ -48,7 +48,7 @@ class Tagging(Filter):
         if not value.strip() or len(value.encode()) > _LONGEST or not value.isprintable():
             raise BadParameter(f"`value` is `{value}`, expected up to {_LONGEST} bytes of text, not blank")
         self.header = f"X-Object-Meta-{name}"
-        #: As WSGI wants it.
+        #: In WSGI's encoding.
         self.value = value.encode().decode("latin-1")
         self.overwrite = bool(self.params["overwrite"])
 

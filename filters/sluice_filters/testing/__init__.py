@@ -1,4 +1,4 @@
-"""The contract suite: what every filter must pass, ours and a stranger's.
+"""The contract suite, which every filter must pass, built-in or third-party.
 
 Subclass and name your filter; pytest finds the rest::
 
@@ -6,8 +6,8 @@ Subclass and name your filter; pytest finds the rest::
         filter = MyFilter
         params = {"strength": 3}
 
-Give ``samples`` that are short (some hundred bytes), since they are cut and damaged at every place,
-and that cross the filter's own boundaries.  Needs hypothesis.
+Give ``samples`` that are short (some hundred bytes), since they are cut and damaged at every position, and that cross
+the filter's own boundaries.  Needs hypothesis.
 """
 
 from __future__ import annotations
@@ -33,4 +33,4 @@ __all__ = [
 
 
 class FilterContract(EncodingContract, DecodingContract, RandomAccessContract):
-    """Every promise of ``sluice_filters.api``, as tests; what does not apply passes trivially."""
+    """Every rule of ``sluice_filters.api``, as tests; rules that do not apply pass trivially."""

@@ -1,7 +1,7 @@
 """The contract of decoders and of random access, as tests.
 
-What was stored comes back, damage is noticed, records are checked; every range is right, and costs no more than its
-window.
+Stored data decodes to the input, damage is detected, records are checked; every range is right, and costs no more than
+its window.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NONSENSE: Final[tuple[Any, ...]] = (None, -1, "", [], 1 << 70)
 
 
 class DecodingContract(FilterSuite):
-    """What a reversible filter promises of what it stores."""
+    """The contract of a reversible filter for stored data."""
 
     def test_the_record_is_small_json_and_knows_the_size(self) -> None:
         for data in self.samples:
@@ -80,7 +80,7 @@ class DecodingContract(FilterSuite):
                     assert self._harmless(bad, stored, records), (name, wrong)
 
     def _harmless(self, bad: Records, stored: bytes, good: Records) -> bool:
-        """Whether decoding with ``bad`` records is refused in our words, or gives the right bytes."""
+        """Whether decoding with ``bad`` records raises an error of Sluice, or gives the right bytes."""
         try:
             return run(self.decoded(bad), [stored]) == run(self.decoded(good), [stored])
         except FilterError:
@@ -88,7 +88,7 @@ class DecodingContract(FilterSuite):
 
 
 def ranges(size: int) -> Iterator[tuple[int, int]]:
-    """Ranges of ``size`` bytes: single bytes, halves, everything, and around powers of two."""
+    """Yield ranges of ``size`` bytes: single bytes, halves, everything, and around powers of two."""
     marks = {0, 1, size // 3, size // 2, size - 1, size}
     for power in range(4, size.bit_length()):
         marks.update(range((1 << power) - 1, (1 << power) + 2))
@@ -98,14 +98,14 @@ def ranges(size: int) -> Iterator[tuple[int, int]]:
 
 
 def check_ranges(stored: bytes, records: Records, known: Filters, data: bytes) -> None:
-    """Read every range of ``ranges``; those that begin or end with the object also in small pieces."""
+    """Read every range of ``ranges``; those at the beginning or end of the object also in small pieces."""
     for start, stop in ranges(len(data)):
         for step in (None, 7) if start == 0 or stop == len(data) else (None,):
             assert read_range(stored, records, known, start, stop, step) == data[start:stop], (start, stop, step)
 
 
 class RandomAccessContract(FilterSuite):
-    """What a filter with random access promises of ranges."""
+    """The contract of a filter with random access for ranges."""
 
     def test_random_access_is_right_at_every_boundary(self) -> None:
         if not self.filter.info.random_access:

@@ -17,7 +17,7 @@ _WRONG: Final[dict[str, Scalar]] = {"str": 1, "list": 1, "bool": "yes"}
 
 
 class EncodingContract(FilterSuite):
-    """What every filter promises of itself, and of what it does on PUT and when read."""
+    """The contract of every filter for its description, on PUT and at reading time."""
 
     def test_the_description_is_consistent(self) -> None:
         info = self.filter.info
@@ -86,7 +86,7 @@ class EncodingContract(FilterSuite):
             assert not known or (chain.settled() and out == data and not chain.records())
 
     def test_an_encoder_is_never_done_before_the_end(self) -> None:
-        """One that were done early would make the rest of the object vanish."""
+        """An early end would lose the rest of the object."""
         for data in self.samples:
             chain = ChainEncoder([self.make()], self.hint_of(data))
             for piece in cut(data, 1):

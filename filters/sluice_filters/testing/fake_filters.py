@@ -1,4 +1,4 @@
-"""A toy filter and a toy ring of keys with which chains and hosts are tested; never in the registry."""
+"""A toy filter and a toy ring of keys for tests of chains and hosts; not in the registry."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _TABLE = bytes(value ^ _KEY for value in range(256))
 
 
 class HeadedXor(Filter):
-    """One byte of head, then each byte XOR 0x5A: reversible, random access, no checksum.
+    """One byte of header, then each byte XOR 0x5A: reversible, random access, no checksum.
 
-    Unlike the shipped filter of this name it is longer than the plain bytes, and nothing lies where it was.
+    Unlike the shipped filter of this name its output is longer than the input, and every byte moves.
     """
 
     info: ClassVar[ActionInfo] = ActionInfo(
@@ -82,7 +82,7 @@ class _Decoder(Stream):
 
 
 class FakeKeyRing:
-    """A ring that tests fill and empty: ``secrets`` may be changed at any time, ``use`` names the active one."""
+    """A ring under a test's control: ``secrets`` may be changed at any time, ``use`` names the active one."""
 
     def __init__(self, secrets: Mapping[str, bytes] | None = None, use: str = "k1") -> None:
         self.secrets = dict({"k1": b"1" * 32} if secrets is None else secrets)

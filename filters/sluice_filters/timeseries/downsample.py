@@ -1,12 +1,12 @@
-"""Rows of a time series, averaged: what a tenant may know of its meters, and no more.
+"""Averaged rows of a time series, for tenants that may not read single values of their meters.
 
 Each interval and series becomes one row: the begin of the interval, the keys, and the average (or minimum, maximum,
 sum) of each value column; other columns are left out.  Intervals are counted from 1970 in UTC.
 
-A row without a time is left out, a value that is no number is not counted, and a value without any is empty.
-Rows in the order of time (across all series) need memory for one interval only.  A row older than those before it
-would show a part of an interval by itself, so the answer is cut there with the reason; for objects in any other
-order there is ``order=none``, which keeps all groups until the end and takes ``LARGEST`` of them at most.
+A row without a time is left out, a value that is not a number is not counted, and a mean without values is empty.
+Rows in the order of time (across all series) need memory for one interval only.  A row older than those before it would
+make a second, partial row of its interval, so the answer ends there with the reason; for objects in other orders use
+``order=none``, which keeps all groups until the end, at most ``LARGEST`` of them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from sluice_filters.timeseries.rows import (
     read_field,
 )
 
-#: Groups (series × intervals) that are held at once, some hundred bytes each.
+#: Greatest number of groups (series × intervals) in memory, some hundred bytes each.
 LARGEST: Final = 100_000
 _FOLDS: Final[Mapping[str, Callable[[float, float], float]]] = {
     "avg": lambda one, other: one + other,
@@ -39,7 +39,7 @@ _FOLDS: Final[Mapping[str, Callable[[float, float], float]]] = {
 
 
 class Downsample(SeriesFilter):
-    """Gives one row per interval and series."""
+    """Returns one row per interval and series."""
 
     info: ClassVar[ActionInfo] = csv_info(
         keyword="downsample",
@@ -67,7 +67,7 @@ class Downsample(SeriesFilter):
 
 
 class _Group:
-    """One interval of one series: its keys as they stood first, and what was folded of each value."""
+    """One interval of one series: the keys of its first row, and the folded values of each column."""
 
     __slots__ = ("counts", "keys", "totals")
 

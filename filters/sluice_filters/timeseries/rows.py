@@ -1,6 +1,6 @@
-"""What filters on time series have in common: bytes in, rows of raw fields to a subclass, bytes out; and times.
+"""The common part of filters on time series: bytes to rows of raw fields for a subclass, and back; and times.
 
-A time stands in CSV as a number since 1970, or as ISO 8601; inside it is whole microseconds.
+A time in CSV is a number since 1970, or ISO 8601; internally it is whole microseconds.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from sluice_filters.csv.query import Query, Selection, make_plan, parse_columns
 from sluice_filters.csv.select import CsvFilter
 from sluice_filters.csv.stream import LONGEST
 
-#: Microseconds of what a plain number counts.
+#: Microseconds of one unit of a plain number.
 UNITS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
-#: Numbers beyond are no times (the year 9999).
+#: Greatest number that is a time (the year 9999).
 _LATEST: Final = 253_402_300_800 * 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """How times are written; ``zone`` None: a number; ``naive``: without a zone, taken for UTC."""
+    """The form of times; ``zone`` None: a number; ``naive``: without a zone, taken for UTC."""
 
     unit: int
     zone: tzinfo | None = None
@@ -37,7 +37,7 @@ class Clock:
     zulu: bool = False
 
     def format(self, micros: int) -> bytes:
-        """``micros`` as the object writes its times, with a fraction only where there is one."""
+        """Return ``micros`` in the object's form of times, with a fraction only if there is one."""
         if self.zone is None:
             whole, rest = divmod(micros, self.unit)
             digits = len(str(self.unit)) - 1
@@ -48,9 +48,9 @@ class Clock:
 
 
 def read_time(value: bytes, unit: int) -> tuple[int, Clock] | None:
-    """Microseconds since 1970 and the way they were written; None when it is no time.
+    """Return microseconds since 1970 and the form of the time; None when it is not a time.
 
-    :param unit: microseconds of what a plain number counts
+    :param unit: microseconds of one unit of a plain number
     """
     number = parse_number(value)
     if number is not None:
@@ -74,7 +74,7 @@ def read_time(value: bytes, unit: int) -> tuple[int, Clock] | None:
 
 
 def format_number(number: float, digits: int) -> bytes:
-    """Rounded to ``digits`` behind the point, without zeros at the end."""
+    """Return a number rounded to ``digits`` behind the point, without zeros at the end."""
     text = f"{number:.{digits}f}"
     if "." in text:
         text = text.rstrip("0").rstrip(".")
@@ -83,7 +83,7 @@ def format_number(number: float, digits: int) -> bytes:
 
 Row = list[bytes]
 
-#: Parameters of filters on time series, beside those of the dialect.
+#: Parameters of filters on time series, besides those of the dialect.
 SERIES_PARAMETERS: Final = (
     Parameter("time", "str", "column of the time: seconds since 1970 (see `unit`) or ISO 8601", required=True),
     Parameter("interval", "duration", "length of an interval", required=True, minimum=0.001, maximum=3.2e9),
@@ -99,7 +99,7 @@ class Series:
 
     def __init__(self, params: Mapping[str, Scalar | None]) -> None:
         """
-        :raises BadParameter: when one is named twice
+        :raises BadParameter: when a column is named twice
         """
         self._time = str(params["time"])
         self._keys = _names(params["keys"])
@@ -115,9 +115,9 @@ class Series:
         self.micros = round(float(params["interval"] or 0) * 1_000_000)
 
     def find_columns(self, dialect: Dialect, names: Sequence[str]) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
-        """Positions of time, keys and values.
+        """Return the positions of time, keys and values.
 
-        :raises BadParameter: for columns that there are not
+        :raises BadParameter: for missing columns
         """
         wanted = tuple(Column(name) for name in (self._time, *self._keys, *self._values))
         found = make_plan(Query(dialect, requested=Selection(wanted)), names).columns or ()
@@ -138,12 +138,12 @@ class SeriesFilter(CsvFilter):
 
 
 class SeriesStream(Stream):
-    """Cuts an object into a header and rows; subclasses say what becomes of them."""
+    """Splits an object into a header and rows; subclasses process them."""
 
     def __init__(self, made_by: SeriesFilter) -> None:
         self.dialect = made_by.dialect
         self.series = made_by.series
-        #: Positions of the time, the keys and the values, once the header was read.
+        #: Positions of the time, the keys and the values, once the header has been read.
         self.time = 0
         self.keys: Sequence[int] = ()
         self.values: Sequence[int] = ()
@@ -153,29 +153,29 @@ class SeriesStream(Stream):
         self._headed = False
 
     def heading(self, header: Row) -> Row:
-        """The header as it is written."""
+        """Return the header as it is written."""
         return header
 
     def rows(self, rows: Iterator[Row]) -> Iterator[Row]:
-        """What becomes of some rows."""
+        """Yield the output for some rows."""
         return rows
 
     def end(self) -> Iterator[Row]:
-        """Rows that come at the end."""
+        """Yield rows at the end."""
         return iter(())
 
     def read_time(self, row: Row) -> tuple[int, Clock] | None:
-        """When a row is of, in microseconds since 1970, and how that was written; None when it has no time."""
+        """Return the time of a row, in microseconds since 1970, and its form; None when it has no time."""
         return read_time(self.read_value(row, self.time), self.series.unit)
 
     def read_value(self, row: Row, place: int) -> bytes:
-        """What a field says; nothing when the row is too short."""
+        """Return the value of a field; empty when the row is too short."""
         return self.dialect.value(row[place] if place < len(row) else b"")
 
     def feed(self, data: bytes) -> bytes:
         self._rest += data
         if len(self._rest) < self._wait:
-            return b""  # twice what was left, so that a long record is not looked through at every piece
+            return b""  # twice the kept size, so that a long record is not scanned at every piece
         return self._work(final=False)
 
     def finish(self) -> bytes:
@@ -212,5 +212,5 @@ class SeriesStream(Stream):
 
 
 def read_field(row: Row, place: int) -> bytes:
-    """A raw field; empty when the row is too short."""
+    """Return a raw field; empty when the row is too short."""
     return row[place] if place < len(row) else b""

@@ -1,9 +1,9 @@
 """Rows of a time series with those in between interpolated: the counterpart of ``downsample``.
 
-Where two rows of one series are further apart than the interval, rows at each interval after the first of them are
-put in between: a copy of it with its time, and its values on the straight line to the second.  A value
-that is no number at either end is copied.  Gaps that would need more than ``most`` rows stay gaps.
-Rows keep their order; what is put in comes right before the row that ends the gap.
+If two rows of one series are further apart than the interval, rows at each interval after the first of them are
+inserted: a copy of it with the new time, and values on the straight line to the second.  A value that is not a number
+at either end is copied.  Gaps that would need more than ``most`` rows stay gaps.  Rows keep their order; inserted rows
+come right before the row that ends the gap.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sluice_filters.csv.language import parse_number
 from sluice_filters.csv.select import DIALECT_PARAMETERS, csv_info
 from sluice_filters.timeseries.rows import SERIES_PARAMETERS, Clock, Row, SeriesFilter, SeriesStream, format_number
 
-#: Series of which the last row is remembered.
+#: Greatest number of series whose last row is remembered.
 LARGEST: Final = 100_000
 
 
@@ -77,7 +77,7 @@ class _Upsampled(SeriesStream):
             yield made
 
     def _line(self, first: Row, second: Row, place: int) -> tuple[float, float] | None:
-        """A value at both ends of a gap, None unless both are numbers."""
+        """Return a value at both ends of a gap; None unless both are numbers."""
         begin = parse_number(self.read_value(first, place))
         end = parse_number(self.read_value(second, place))
         return None if begin is None or end is None else (float(begin), float(end))

@@ -1,1 +1,1 @@
-"""The trial that uploaded filters must pass before they are rolled out."""
+"""The trial that uploaded filters must pass before their roll-out."""

@@ -1,7 +1,7 @@
-"""Uploaded native filters: what the registration says of them, and the class out of verified code.
+"""Uploaded native filters: their description in the registration, and their class from verified code.
 
-What the code says of itself was found by a trial (``sluice_filters.trial.trial``) and is in ``Upload.info``, so
-whoever only wants the description loads no code.  The version of such a filter is its revision.
+A trial (``sluice_filters.trial.trial``) reads the code's own description and writes it into ``Upload.info``, so the
+description is available without loading code.  The version of such a filter is its revision.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from sluice_core.describe import (
 from sluice_core.messages.uploads import Upload
 from sluice_filters.api import Filter
 
-#: What the registration says of a filter, and so not its code.
+#: Fields that come from the registration, not from the code.
 _REGISTERED: Final = frozenset({"keyword", "kind", "version", "environment"})
 _DECLARED: Final = frozenset(one.name for one in fields(ActionInfo)) - _REGISTERED
 _OF_PARAMETER: Final = frozenset(one.name for one in fields(Parameter))
 
 
 def declared_fields(info: ActionInfo) -> dict[str, Any]:
-    """What a filter says of itself, as ``Upload.info`` keeps it: JSON data."""
+    """Return the description of a filter for ``Upload.info``: JSON data."""
     declared = {name: value for name, value in asdict(info).items() if name in _DECLARED}
     data: dict[str, Any] = json.loads(json.dumps(declared))
     return data
 
 
 def native_info(upload: Upload) -> ActionInfo:
-    """How an uploaded native filter describes itself to the language and the hosts.
+    """Return the description of an uploaded native filter for the language and the hosts.
 
-    :raises BadUpload: when what is kept describes no filter
+    :raises BadUpload: when the stored description is not that of a filter
     """
     if upload.environment != NATIVE:
         raise BadUpload(f"filter `{upload.keyword}` is for `{upload.environment}`, expected `{NATIVE}`")
@@ -61,9 +61,9 @@ def _read_parameter(data: Mapping[str, Any]) -> Parameter:
 
 
 def native_filter(upload: Upload, code: bytes) -> type[Filter]:
-    """The filter that ``code`` (verified) is; it has the ``upload`` as an attribute.
+    """Return the filter in ``code`` (verified); it has the ``upload`` as an attribute.
 
-    :raises BadUpload: when it cannot be loaded, or is not what was registered
+    :raises BadUpload: when it cannot be loaded, or is not the registered filter
     """
     info = native_info(upload)
     kind: type[Filter] = load_class(code, upload.sha256, Filter, upload.main)
@@ -74,7 +74,7 @@ def native_filter(upload: Upload, code: bytes) -> type[Filter]:
 
 
 def unfit_reason(kind: type[Filter], keyword: str = "") -> str:
-    """Why a class of uploaded code cannot be the filter ``keyword``; empty when it can, by what it says of itself."""
+    """Return why a class of uploaded code cannot be the filter ``keyword``, by its description; empty when it can."""
     info = getattr(kind, "info", None)
     if not isinstance(info, ActionInfo):
         return f"class `{kind.__name__}` has no `info` that is an ActionInfo"
@@ -84,7 +84,7 @@ def unfit_reason(kind: type[Filter], keyword: str = "") -> str:
 
 
 def contradictions(info: ActionInfo) -> list[str]:
-    """What a description of any uploaded filter must not say at once."""
+    """Return the contradictions in the description of an uploaded filter."""
     rules = (
         (info.default_place in info.places, f"default place `{info.default_place}` is none of its places"),
         (info.on_put or not info.reversible, "it can be undone, but does not run on PUT"),
@@ -100,7 +100,7 @@ def contradictions(info: ActionInfo) -> list[str]:
 
 
 def _range_faults(info: ActionInfo) -> Iterator[str]:
-    """What is wrong with ranges that depend on another parameter."""
+    """Yield the faults of ranges that depend on another parameter."""
     for parameter in info.parameters:
         if not isinstance(parameter, Parameter) or not (parameter.ranges or parameter.range_by):
             continue
@@ -109,13 +109,13 @@ def _range_faults(info: ActionInfo) -> Iterator[str]:
         if by is None or by.range_by:
             yield f"{named} has ranges by `{parameter.range_by}`, expected another parameter, without such"
         for limits in parameter.ranges:
-            bounds: tuple[object, object] = (limits.minimum, limits.maximum)  # of uploaded code, so of any type
+            bounds: tuple[object, object] = (limits.minimum, limits.maximum)  # from uploaded code, so of any type
             if not all(isinstance(bound, int | float) for bound in bounds):
                 yield f"{named} has a range of `{limits.minimum}` to `{limits.maximum}`, expected numbers"
 
 
 def description_faults(info: ActionInfo) -> list[str]:
-    """What contradicts itself in a description."""
+    """Return the faults and contradictions of a description."""
     works = info.on_put or info.on_get or info.on_request
     rules = (
         (_is_keyword(info.keyword), f"keyword `{info.keyword}`, expected lower case letters, digits and `_`"),

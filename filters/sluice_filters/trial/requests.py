@@ -1,4 +1,4 @@
-"""Requests for a filter on trial to accompany: the order of ``sluice_filters.visits``, with nobody behind it."""
+"""Requests for the trial of a request filter: the order of ``sluice_filters.visits``, without a Swift behind it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BODY: Final = b"some words of a body"
 
 
 def try_requests(made: Filter) -> None:
-    """Have a filter accompany one request of each kind; a refusal in our words is no fault."""
+    """Let a filter accompany one request of each kind; a refusal with an error of Sluice is not a fault."""
     for place in made.info.places:
         for method in OBJECT_METHODS:
             for decided in (True, False) if made.info.on_answer and method in ("GET", "HEAD") else (True,):
@@ -76,5 +76,5 @@ def _nobody(
     query: str = "",
     stored: bool = False,
 ) -> Reply:
-    """Answers 404: nothing is stored where a trial is held."""
+    """Answer 404: a trial has no stored objects."""
     return Reply("404 Not Found", Headers({"Content-Length": "0"}), [])

@@ -1,10 +1,9 @@
-"""``python -I -m sluice_filters.trial.trial``: holds an uploaded native filter against ``sluice_filters.api``.
+"""``python -I -m sluice_filters.trial.trial``: checks an uploaded native filter against ``sluice_filters.api``.
 
-It runs in a child (``sluice_code.native_trial``), with Swift's interpreter on nodes.  What is looked at: what
-the class says
-of itself, that it can be made, and what it does to a few samples.  For a reversible filter that is a proof that
-matters: what it stores comes back, whole and by ranges, however it is cut; what is cut off or appended is noticed; and
-it undoes what the earlier revisions stored.  Earlier revisions that do not work here themselves are passed over.
+It runs in a child process (``sluice_code.native_trial``), with Swift's interpreter on nodes.  It checks the description
+of the class, its constructor, and its output for a few samples.  For a reversible filter it checks that stored samples
+decode, as a whole and by ranges, for every split; that missing and additional bytes are detected; and that it decodes
+samples that earlier revisions stored.  Earlier revisions that do not work here themselves are skipped.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _TEXT: Final = b"the quick brown fox, again and again\n" * 2800
 _NOISE: Final = hashlib.shake_256(b"what nobody can compress").digest(100_000)
 _SHORT: Final = _TEXT[:300]
 SAMPLES: Final = (b"", b"x", _SHORT, _TEXT, _NOISE)
-#: Pieces that samples are cut into; single bytes only where there are few.
+#: Sizes of the pieces of samples; single bytes only for short ones.
 _PIECES: Final = (1000, 65_536)
 #: Attributes of files hold some 2 KB of records, of all filters of an object.
 _LARGEST_RECORD: Final = 2048
@@ -41,7 +40,7 @@ _KEY: Final = hashlib.sha256(b"of trials, secret from nobody").digest()
 
 
 class _Keys:
-    """A ring with a key that is no secret: what is encoded here is thrown away."""
+    """A ring with a key that is not secret: the encoded samples are discarded."""
 
     def active(self) -> str:
         return "trial"
@@ -52,7 +51,7 @@ class _Keys:
 
 def try_filter(trial: Trial, code: bytes) -> Verdict:
     """
-    :raises BadUpload: when the code is unfit
+    :raises BadUpload: when the code fails the trial
     """
     kind: type[Filter] = load_class(code, trial.sha256, Filter, trial.main)
     with refuse_failures("what it says of itself"):
@@ -79,14 +78,14 @@ def _check_contract(kind: type[Filter], trial: Trial) -> None:
 
 
 def _with_trial_keys(kind: type[Filter], revision: int) -> type[Filter]:
-    """``kind`` as a host has it, with the keys of a trial."""
+    """Return ``kind`` bound as in a host, with the keys of a trial."""
     info = replace(kind.info, version=revision, environment=NATIVE)
     lent = kind.bound(HostServices(keys=_Keys()))
     return type(kind.__name__, (lent,), {"info": info})
 
 
 def _made(kind: type[Filter]) -> Filter | None:
-    """An instance with default parameters; None when it needs some."""
+    """Return an instance with default parameters; None when it has required ones."""
     with refuse_failures("it cannot be made with its defaults"):
         try:
             return kind()
@@ -116,7 +115,7 @@ def _check_directions(made: Filter, kind: type[Filter]) -> None:
             try_requests(made)
 
 
-# -- what is stored
+# -- reversible filters
 
 
 def _cuts(data: bytes) -> Iterator[list[bytes]]:
@@ -128,7 +127,7 @@ def _cuts(data: bytes) -> Iterator[list[bytes]]:
 
 
 def _encode(made: Filter, data: bytes, pieces: Iterable[bytes]) -> tuple[bytes, Records]:
-    """Stored bytes and records, as they come back from JSON."""
+    """Return stored bytes and records, after a round trip as JSON."""
     with refuse_failures(f"encoding {len(data)} bytes"):
         chain = ChainEncoder([made], _hint(data))
         stored = run(chain, pieces)
@@ -142,7 +141,7 @@ def _encode(made: Filter, data: bytes, pieces: Iterable[bytes]) -> tuple[bytes, 
 
 
 def _transformed(made: Filter, samples: Iterable[bytes]) -> Iterator[tuple[bytes, bytes, Records]]:
-    """The ``samples`` that it changes, with stored bytes and records."""
+    """Yield the ``samples`` that it changes, with stored bytes and records."""
     for data in samples:
         stored, records = _encode(made, data, [data])
         if records:
@@ -174,7 +173,7 @@ def _decoded(kind: type[Filter], records: Records, pieces: Iterable[bytes], size
 
 
 def _damage(made: Filter, kind: type[Filter]) -> None:
-    """Damage should be noticed; where it is not, the length must show what is missing or too much, as hosts know it."""
+    """Check that damage is detected; where it is not, the length must show it, as hosts check that."""
     for data, stored, records in _transformed(made, (_SHORT, _TEXT)):
         for bad in (stored[:-1], stored[: len(stored) // 2]):
             given = _outcome(kind, records, bad)
@@ -191,7 +190,7 @@ def _damage(made: Filter, kind: type[Filter]) -> None:
 
 
 def _outcome(kind: type[Filter], records: Records, stored: bytes) -> bytes | None:
-    """What is decoded; None when the damage was noticed, which may be said by a ``FilterError`` only."""
+    """Return the decoded bytes; None when the damage was detected, which only a ``FilterError`` may report."""
     with refuse_failures("decoding damaged bytes, where CorruptData is expected"):
         try:
             return run(chain_decoder(records, {kind.info.keyword: kind}), [stored])
@@ -211,7 +210,7 @@ def _ranges(made: Filter, kind: type[Filter]) -> None:
 
 
 def _check_earlier_revision(revision: Revision, kind: type[Filter], folder: Path) -> None:
-    """An object that an earlier revision stored must stay readable."""
+    """Check that an object of an earlier revision stays readable."""
     code = (folder / revision.sha256).read_bytes()
     try:
         older: type[Filter] = load_class(code, revision.sha256, Filter, revision.main)
@@ -220,7 +219,7 @@ def _check_earlier_revision(revision: Revision, kind: type[Filter], folder: Path
         made = _with_trial_keys(older, revision.number)()
         kept = list(_transformed(made, SAMPLES))
     except SluiceError:
-        return  # it stores nothing here
+        return  # it stores no sample here
     if not kind.info.reversible:
         raise BadUpload(f"it cannot undo what revision {revision.number} stored, since it is not reversible")
     for data, stored, records in kept:
@@ -230,11 +229,11 @@ def _check_earlier_revision(revision: Revision, kind: type[Filter], folder: Path
             raise BadUpload(f"it gives other bytes back than revision {revision.number} was given")
 
 
-# -- what passes
+# -- irreversible filters
 
 
 def _pass(made: Filter, data: bytes) -> None:
-    """A filter that runs on PUT and is not reversible."""
+    """Check a filter that runs on PUT and is not reversible."""
     with refuse_failures(f"encoding {len(data)} bytes"):
         stream = made.encoder(_hint(data))
         out = run(stream, [data])
@@ -246,7 +245,7 @@ def _pass(made: Filter, data: bytes) -> None:
 
 
 def _read(made: Filter, data: bytes) -> None:
-    """A filter that transforms what is read; it may refuse samples, in our words."""
+    """Check a read-time filter; it may refuse samples with an error of Sluice."""
     out = data
     with refuse_failures(f"reading {len(data)} bytes"), contextlib.suppress(SluiceError):
         hint = _hint(data)

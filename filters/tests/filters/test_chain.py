@@ -1,4 +1,4 @@
-"""Several filters in a row: records, order, sizes, what is missing, random access through layers."""
+"""Several filters in a row: records, order, sizes, missing filters, random access through layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every built-in filter, and toys with which chains are tested, against the contract suite."""
+"""Every built-in filter, and toys for tests of chains, against the contract suite."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def noise(size: int) -> bytes:
 
 
 def picture() -> bytes:
-    """A small one, of PNG."""
+    """A small PNG."""
     out = io.BytesIO()
     Image.new("RGB", (4, 3), "red").save(out, "PNG")
     return out.getvalue()
 
 
-#: Around the boundaries of frames of 1 KiB; a raw frame in the middle; one that must be padded.
+#: Around the boundaries of frames of 1 KiB; a raw frame in the middle; one that needs padding.
 SAMPLES = (
     b"",
     b"x",
@@ -194,7 +194,7 @@ class TestSanitise(FilterContract):
 
 
 class TestIndexAtTheTail(FilterContract):
-    """With an inline limit of nothing every index goes to the tail."""
+    """With an inline limit of zero every index goes to the tail."""
 
     filter = Compression
     params = SMALL

@@ -1,4 +1,4 @@
-"""Objects that are compressed again and again: a decoder gives much, but never all of it at once."""
+"""Objects that are compressed several times: a decoder bounds the output of each call."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from sluice_filters.testing import run
 
 FILTERS = {"compression": Compression}
 SIZE = 96 << 20
-#: What a decoder gives at once.
+#: Greatest output of a decoder at once.
 MOST = 5 << 20
 
 

@@ -1,4 +1,4 @@
-"""Built-in filters and strangers'."""
+"""Built-in and third-party filters."""
 
 from __future__ import annotations
 

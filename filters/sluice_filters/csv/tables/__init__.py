@@ -1,1 +1,1 @@
-"""Filters on whole CSV objects: in another order, as places, as Parquet."""
+"""Filters on whole CSV objects: sorted, as an index, as Parquet."""

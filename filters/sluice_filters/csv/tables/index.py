@@ -1,6 +1,7 @@
-"""Where the records of a CSV object are, by the value of a column: made beside it, it saves reading the whole.
+"""An index of a CSV object's records by the value of a column, stored beside it, so that a reader can fetch single
+records.
 
-The result is CSV itself, in the order of the values: each value, the byte where its record begins, and the length of
+The result is CSV itself, in the order of the values: each value, the offset of its record, and the length of
 the record without its end, for ``Range: bytes=OFFSET-(OFFSET + LENGTH - 1)``.
 """
 
@@ -15,7 +16,7 @@ from sluice_filters.pipe import MAX_SIZE
 
 
 class CsvIndex(TableFilter):
-    """Gives places of records in the place of records."""
+    """Returns positions of records in place of the records."""
 
     info: ClassVar[ActionInfo] = table_info(
         keyword="csv_index",

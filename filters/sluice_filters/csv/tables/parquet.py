@@ -1,8 +1,8 @@
-"""CSV as Parquet: the columns of a table one by one, compressed and with types, as engines of analytics read them.
+"""CSV as Parquet: compressed, typed columns, as analytics engines read them.
 
-Records are read in groups of some MiB, each of which becomes a row group.  So memory is bounded, and the types of
-columns are those that the first group shows.  A group ends where the last record of its bytes does, however the object
-is cut.  pyarrow reads CSV and writes Parquet; it reads what the dialect means, or the object is refused.
+Records are read in groups of some MiB, each of which becomes a row group.  So memory is bounded, and the first group
+decides the types of columns.  A group ends with the last record of its bytes, for every split of the object.  pyarrow
+reads CSV and writes Parquet; an object that pyarrow reads differently from the dialect is refused.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _COLUMN: Final = re.compile(r"CSV column #([0-9]+)")
 
 
 class CsvToParquet(CsvFilter):
-    """Gives a table in another format."""
+    """Returns a table in another format."""
 
     info: ClassVar[ActionInfo] = table_info(
         keyword="csv_to_parquet",
@@ -53,7 +53,7 @@ class CsvToParquet(CsvFilter):
 
 
 class _Groups(Stream):
-    """Cuts an object into groups of whole records."""
+    """Splits an object into groups of whole records."""
 
     gather: int = GROUP
 
@@ -96,7 +96,7 @@ class _Groups(Stream):
                 del self._rest[: len(BYTE_ORDER_MARK)]
 
     def _write(self, size: int) -> bytes:
-        """The row group that the first ``size`` bytes make."""
+        """Return the row group of the first ``size`` bytes."""
         text = bytes(self._rest[:size])
         del self._rest[:size]
         if self._writer is None:
@@ -112,7 +112,7 @@ class _Groups(Stream):
 
     def _names(self, record: bytes) -> list[str]:
         """
-        :raises FilterError: when two columns have one name
+        :raises FilterError: when two columns have the same name
         """
         if not self._headed:
             return [f"_{place + 1}" for place, _ in enumerate(self._dialect.fields(record))]
@@ -124,7 +124,7 @@ class _Groups(Stream):
 
 
 class _Sink(io.RawIOBase):
-    """Where Parquet is written to; takes no bytes back."""
+    """Collects the written Parquet bytes."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
@@ -149,10 +149,10 @@ class _Sink(io.RawIOBase):
 
 
 class _Writer:
-    """Reads groups of records and writes them."""
+    """Reads groups of records and writes row groups."""
 
     def __init__(self, dialect: Dialect, names: Sequence[str], infer: bool) -> None:
-        import pyarrow as pa  # by the worker that needs it, after its fork
+        import pyarrow as pa  # imported by the worker that needs it, after its fork
 
         self._dialect = dialect
         self._names = names
@@ -162,7 +162,7 @@ class _Writer:
         self._rows = 0
 
     def write(self, text: bytes) -> bytes:
-        """The bytes that whole records make, maybe none yet."""
+        """Return the bytes of whole records, maybe none yet."""
         import pyarrow.parquet
 
         table = self._read(text)
@@ -177,14 +177,14 @@ class _Writer:
         return self._sink.drain()
 
     def close(self) -> bytes:
-        """The end of the file."""
+        """Return the end of the file."""
         assert self._writer is not None
         self._writer.close()
         return self._sink.drain()
 
     def _read(self, text: bytes) -> pa.Table:
         """
-        :raises FilterError: when it is no table, or a value not of its column's type
+        :raises FilterError: when it is not a table, or a value is not of its column's type
         """
         import pyarrow as pa
         from pyarrow import csv
@@ -213,7 +213,7 @@ class _Writer:
         return table
 
     def _fault(self, message: str) -> str:
-        """What is wrong, without values of the object."""
+        """Return the fault, without values of the object."""
         column = _COLUMN.search(message)
         if column is None:
             return f"a record behind {self._rows} does not have {len(self._names)} fields"
@@ -227,7 +227,7 @@ class _Writer:
 
 
 def _known(kind: pa.DataType) -> pa.DataType:
-    """The type of a column; text where the first group has no value."""
+    """Return the type of a column; text if the first group has no value."""
     import pyarrow as pa
 
     return pa.string() if pa.types.is_null(kind) else kind

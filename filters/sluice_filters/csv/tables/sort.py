@@ -1,4 +1,4 @@
-"""Records of CSV in the order of some columns; those with equal values stay in theirs."""
+"""Sorts records of CSV by columns; records with equal values stay in their order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sluice_filters.pipe import MAX_SIZE
 
 
 class CsvSort(TableFilter):
-    """Sorts records by the bytes or the numbers of columns; what is no number comes behind those that are."""
+    """Sorts records by the bytes or the numbers of columns; values that are not numbers come last."""
 
     info: ClassVar[ActionInfo] = table_info(
         keyword="csv_sort",

@@ -1,4 +1,4 @@
-"""What filters on whole CSV objects have in common: a header, columns by name, records and where they begin."""
+"""The common part of filters on whole CSV objects: a header, columns by name, records and their offsets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sluice_filters.pipe import Collected
 HEADER: Final = Parameter("header", "str", "the first record holds names or data", "yes", choices=("yes", "no"))
 #: The description of a filter on whole tables: a storage node may have a fragment of one.
 table_info = functools.partial(csv_info, places=(PROXY,), default_place=PROXY, needs_whole_object=True)
-#: Records that are sorted at once, which takes some hundredths of a second.
+#: Number of records that are sorted at once, which takes some hundredths of a second.
 _PART: Final = 20_000
 
 Located = tuple[int, bytes]
@@ -29,7 +29,7 @@ class Table:
     """The records of an object, without their ends.
 
     :param places: of the columns that the filter was given, from 0
-    :param records: each with the byte where it begins; the header is none of them
+    :param records: each with its offset; the header is not among them
     """
 
     header: bytes | None
@@ -49,11 +49,11 @@ class TableFilter(CsvFilter):
             raise BadParameter("`header` is `no`, so columns are called _1, _2 and so on")
 
     def columns(self) -> str:
-        """Names of columns, separated by commas, that the parameters hold."""
+        """The names of columns in the parameters, separated by commas."""
         return ""
 
     def convert(self, table: Table) -> bytes:
-        """What becomes of an object."""
+        """Return the output for an object."""
         raise NotImplementedError
 
     def reader(self, hint: Hint) -> Stream:
@@ -62,7 +62,7 @@ class TableFilter(CsvFilter):
 
     def _read(self, text: bytes) -> Table:
         """
-        :raises BadParameter: when it has no column of such a name
+        :raises BadParameter: when it has no column with such a name
         """
         whole = text if text.endswith(b"\n") else text + b"\n"
         start = len(BYTE_ORDER_MARK) if whole.startswith(BYTE_ORDER_MARK) else 0
@@ -74,18 +74,18 @@ class TableFilter(CsvFilter):
         return Table(header, make_plan(Query(self.dialect, requested=self._columns), names).columns or (), records)
 
     def value(self, record: bytes, place: int) -> bytes:
-        """What the field at ``place`` says; nothing when the record is too short."""
+        """The value of the field at ``place``; empty when the record is too short."""
         fields = self.dialect.fields(record)
         return self.dialect.value(fields[place]) if place < len(fields) else b""
 
 
 def column_names(dialect: Dialect, header: bytes) -> list[str]:
-    """What a header calls its columns."""
+    """Return the column names in a header."""
     return [dialect.value(raw).decode("utf-8", "replace") for raw in dialect.fields(header)]
 
 
 def sort_records(records: Sequence[Located], key: Callable[[Located], Any], reverse: bool = False) -> Iterator[Located]:
-    """As ``sorted`` gives them; it would hold the interpreter for seconds, and with it the other threads."""
+    """Yield records as ``sorted`` does, which would hold the interpreter, and so other threads, for seconds."""
     parts = [
         sorted(records[begin : begin + _PART], key=key, reverse=reverse) for begin in range(0, len(records), _PART)
     ]

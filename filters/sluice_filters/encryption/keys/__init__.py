@@ -1,1 +1,1 @@
-"""Where root secrets come from: a key file or a key manager."""
+"""Sources of root secrets: a key file or a key manager."""

@@ -1,7 +1,7 @@
-"""Root secrets and passwords out of a key manager (Barbican, Vault) through castellan.
+"""Root secrets and passwords from a key manager (Barbican, Vault) through castellan.
 
-The configuration is a file for oslo.config, readable by its owner only: castellan's own sections say
-where the key manager is and who we are there, ours which secrets are keys::
+The configuration is a file for oslo.config, readable by its owner only: castellan's own sections give the address of
+the key manager and the login there, Sluice's section the secrets that are keys::
 
     [key_manager]
     backend = barbican
@@ -13,10 +13,9 @@ where the key manager is and who we are there, ours which secrets are keys::
     active = 2026
     keys = 2025:0f9c…-uuid,2026:77ab…-uuid
 
-Secrets are fetched once and kept in memory; an added line is seen within a second, like a change of
-a key file.  A secret that cannot be had is a problem of its own: the others serve, and it is asked for
-again after a while.  One that does not answer is waited for beside the requests, once; what comes late
-is there at the next look.
+Secrets are fetched once and kept in memory; an added line is read within a second, like a change of a key file.  A
+secret that cannot be fetched is a separate problem: the others remain usable, and it is requested again after a while.
+A request that does not return is waited for in a separate thread, once; its late result is used at the next check.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _OPTIONS: Final = (
     cfg.DictOpt("keys", default={}, help="identifier:secret id at the key manager, with commas between"),
 )
 _ERRORS: Final = (castellan_errors.CastellanException, ClientException, cfg.Error, ImportError)
-#: What is new in every error: a reason that changes would be logged as if it were another one.
+#: A part of errors that differs each time; without its removal, a repeated error would be logged again.
 _PASSING: Final = re.compile(r" \(Request-ID: [^)]*\)|: HTTPS?ConnectionPool\(.*", re.DOTALL)
 
 Manager = Any
@@ -51,13 +50,13 @@ Connect = Callable[[cfg.ConfigOpts], Manager]
 
 
 class CastellanKeys(WatchedKeys):
-    """The keys that a castellan configuration names."""
+    """The keys in a castellan configuration."""
 
-    #: A key manager that is away is not asked at every request.
+    #: An unreachable key manager is not called at every request.
     retry: ClassVar[float] = 15.0
-    #: Seconds that anybody waits for it: castellan's own sessions would wait for ever.
+    #: Seconds to wait for the key manager: castellan's own sessions would wait without end.
     limit: ClassVar[float] = 5.0
-    #: What a secret must be, for errors; and whether one of them must be the active one.
+    #: The expected kind of secret, for errors; and whether one of them must be the active one.
     expected: ClassVar[str] = "an AES key"
     has_active: ClassVar[bool] = True
 
@@ -70,7 +69,7 @@ class CastellanKeys(WatchedKeys):
         self._asking: threading.Thread | None = None
 
     def read(self) -> Ring:
-        """The keys that the configuration names, as far as they can be had; secrets themselves never change."""
+        """Return the available keys of the configuration; secrets themselves never change."""
         read_private(self.path)  # it holds a password
         try:
             conf = _configuration(self.path)
@@ -88,18 +87,18 @@ class CastellanKeys(WatchedKeys):
         return Ring(active if active in secrets else "", secrets, "; ".join(problems))
 
     def _fetch(self, conf: cfg.ConfigOpts, names: list[tuple[str, str]]) -> list[str]:
-        """Get secrets; what went wrong with some of them."""
+        """Fetch secrets; return the problems of some of them."""
         problems: list[str] = []
         if self._asking is None or not self._asking.is_alive():
             self._asking = threading.Thread(target=self._ask, args=(conf, names, problems), daemon=True)
             self._asking.start()
             self._asking.join(self.limit)
-        if self._asking.is_alive():  # its connection's keep-alive ends it, should nobody else
+        if self._asking.is_alive():  # its connection's keep-alive ends it at the latest
             problems.append(f"no answer within {self.limit:g} s")
         return problems
 
     def _ask(self, conf: cfg.ConfigOpts, names: list[tuple[str, str]], problems: list[str]) -> None:
-        """Ask for secrets and put each where it is looked for, when it comes."""
+        """Request secrets and store each when it arrives."""
         try:
             manager = self._connect(conf)
             context = credential_factory(conf)
@@ -113,11 +112,11 @@ class CastellanKeys(WatchedKeys):
                 problems.append(str(error))
             except _ERRORS as error:
                 problems.append(f"key `{key_id}`: {_words(error)}")
-            except ValueError:  # of Barbican's client, and of what decodes a secret that is no symmetric key
+            except ValueError:  # raised by Barbican's client, and when a secret that is no symmetric key is decoded
                 problems.append(f"key `{key_id}`: expected the id of a secret that is {self.expected}")
 
     def decode(self, key_id: str, secret: Any) -> bytes:
-        """The bytes of a symmetric key that castellan gave.
+        """Return the bytes of a symmetric key from castellan.
 
         :raises KeySourceError: naming the identifier only
         """
@@ -136,14 +135,14 @@ def _configuration(path: Path) -> cfg.ConfigOpts:
 
 
 def _words(error: Exception) -> str:
-    # oslo.config's words may quote a line of the file, and one of them is a password
+    # oslo.config's messages may quote a line of the file, and one of them holds a password
     if isinstance(error, cfg.Error):
         return type(error).__name__
     return f"{type(error).__name__}: {_PASSING.sub('', str(error))}"
 
 
 class CastellanPasswords(CastellanKeys):
-    """The passphrases that a castellan configuration names as keys."""
+    """The passphrases that a castellan configuration lists as keys."""
 
     expected: ClassVar[str] = "a passphrase"
     has_active: ClassVar[bool] = False

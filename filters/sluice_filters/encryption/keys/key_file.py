@@ -1,4 +1,4 @@
-"""Root secrets out of a file.
+"""Root secrets from a file.
 
 A key file is JSON, readable by its owner only::
 
@@ -34,12 +34,12 @@ class KeyFile(WatchedKeys):
 
 
 def read_private(path: Path) -> bytes:
-    """What stands in a file that nobody but its owner may read.
+    """Return the content of a file that only its owner may read.
 
-    :raises KeySourceError: when others may, or nobody can
+    :raises KeySourceError: when other users may read it, or it cannot be read
     """
     try:
-        # a pipe would keep a plain open() waiting for ever
+        # a pipe would block a plain open() without end
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             mode = os.fstat(file.fileno()).st_mode
             if not stat.S_ISREG(mode):
@@ -52,9 +52,9 @@ def read_private(path: Path) -> bytes:
 
 
 def parse_ring(raw: bytes) -> Ring:
-    """The ring that a key file's bytes describe.
+    """Return the ring in a key file's bytes.
 
-    :raises KeySourceError: without a word of what stands in it
+    :raises KeySourceError: without quoting the content
     """
     try:
         data = json.loads(raw)
@@ -69,7 +69,7 @@ def parse_ring(raw: bytes) -> Ring:
 
 
 def decode_secret(key_id: str, value: Any) -> bytes:
-    """A secret out of its base64.
+    """Return a secret from its base64.
 
     :raises KeySourceError: naming the identifier only
     """
@@ -84,6 +84,6 @@ def decode_secret(key_id: str, value: Any) -> bytes:
 
 
 def render_ring(ring: Ring) -> bytes:
-    """The bytes of a key file."""
+    """Return the bytes of a key file."""
     keys = {key_id: base64.b64encode(secret).decode() for key_id, secret in sorted(ring.secrets.items())}
     return json.dumps({"active": ring.active, "keys": keys}, indent=1).encode() + b"\n"

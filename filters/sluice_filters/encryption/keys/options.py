@@ -1,12 +1,11 @@
-"""How a process gets its root secrets, and passwords for other systems: by the options of its host.
+"""The sources of root secrets and of passwords for other systems, from the options of the host.
 
-Both come from a file, or from a key manager through castellan, and are followed while the process runs.  A password
+Both come from a file, or from a key manager through castellan, and are read again while the process runs.  A password
 file is JSON, readable by its owner only::
 
     {"passwords": {"backup-site": "..."}}
 
-A key manager holds passwords as passphrases, and its configuration names them as that of keys does, without an active
-one.
+A key manager holds passwords as passphrases, and its configuration lists them like keys, without an active one.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from sluice_filters.encryption.keys.key_file import KeyFile, read_private
 from sluice_filters.encryption.keys.ring import KeySourceError, Ring, WatchedKeys, check_key_id
 from sluice_filters.key_ring import KeyRing, MissingKey, NoKeys
 
-#: Gives the password of an identifier; raises ``PeerError`` when it is not to be had.
+#: Returns the password of an identifier; raises ``PeerError`` when it is not available.
 Passwords = Callable[[str], str]
 
 
@@ -46,23 +45,23 @@ class PasswordFile(WatchedKeys):
 
 
 def open_keys(options: Mapping[str, Any], prefix: str = "") -> KeyRing:
-    """The ring that a host's options name: ``key_file``, ``key_manager_conf`` (castellan), or none.
+    """Return the ring of a host's options: ``key_file``, ``key_manager_conf`` (castellan), or none.
 
     :param prefix: before the options' names (``sluice_`` on storage nodes)
-    :raises CallerError: when both are given, or castellan is wanted and not installed
+    :raises CallerError: when both are given, or castellan is configured and not installed
     """
     ring = _open_source(options, prefix)
     if ring is None:
         return NoKeys()
-    ring.identifiers()  # so that what is wrong is in the log at start
+    ring.identifiers()  # so that problems are logged at start
     return ring
 
 
 def open_passwords(options: Mapping[str, Any], prefix: str) -> Passwords:
-    """The passwords that a host's options name: ``password_file``, ``key_manager_conf`` (castellan), or none.
+    """Return the passwords of a host's options: ``password_file``, ``key_manager_conf`` (castellan), or none.
 
     :param prefix: before the options' names
-    :raises CallerError: when both are given, or castellan is wanted and not installed
+    :raises CallerError: when both are given, or castellan is configured and not installed
     """
     ring = _open_source(options, prefix, passwords=True)
 
@@ -80,7 +79,7 @@ def open_passwords(options: Mapping[str, Any], prefix: str) -> Passwords:
 
 
 def _open_source(options: Mapping[str, Any], prefix: str, passwords: bool = False) -> WatchedKeys | None:
-    """The keys or passwords that options name; None when they name none."""
+    """Return the keys or passwords of the options; None when the options name none."""
     file_option, conf_option = f"{prefix}{'password' if passwords else 'key'}_file", f"{prefix}key_manager_conf"
     path, conf = options.get(file_option), options.get(conf_option)
     if path and conf:

@@ -1,10 +1,10 @@
 """Rings of root secrets that follow a source: a key file, or a key manager that a file names.
 
-Theory of operation.  A ring looks at its file at most once a second, and at once when a key is
-asked for that it does not have; it reads its source when the file changed, and after a failure.  A
-source that cannot be read, or holds nonsense, never takes keys away: the last good ring stays and
-``problem`` says what is wrong (it is logged once).  A process whose source is broken from the start
-runs, and refuses what needs a key, with that reason.  Neither problems nor errors ever hold a secret.
+Theory of operation.  A ring checks its file at most once a second, and at once when a requested key is missing; it
+reads its source when the file changed, and after a failure.  A source that cannot be read, or is invalid, never removes
+keys: the last good ring stays and ``problem`` has the reason (it is logged once).  A process whose source is invalid
+from the start runs, and refuses requests that need a key, with that reason.  Neither problems nor errors ever hold a
+secret.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def check_key_id(key_id: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Ring:
-    """Root secrets by identifier, the one for new objects (empty: none), and what kept others out."""
+    """Root secrets by identifier, the one for new objects (empty: none), and the problems of missing ones."""
 
     active: str = ""
     secrets: Mapping[str, bytes] = field(default_factory=dict, repr=False)
@@ -47,14 +47,14 @@ class Ring:
 
 
 class WatchedKeys:
-    """A ring that follows its source; nothing is read before the first key is wanted."""
+    """A ring that follows its source; it is read at the first request for a key."""
 
     #: Least number of seconds between two failing reads.
     retry: ClassVar[float] = 0.0
 
     def __init__(self, path: str | Path, name: str, clock: Callable[[], float]) -> None:
         """
-        :param name: the source as errors name it
+        :param name: the source's name in errors
         """
         self.path = Path(path)
         self.name = name
@@ -62,11 +62,11 @@ class WatchedKeys:
         self._ring = Ring()
         self._seen: object = None
         self._checked_at = float("-inf")
-        #: What is wrong with the source now; empty when nothing is.
+        #: The present problem of the source; empty when there is none.
         self.problem = ""
 
     def read(self) -> Ring:
-        """The keys of the source as it is now.
+        """Return the keys of the source at present.
 
         :raises KeySourceError: with the reason
         """
@@ -91,7 +91,7 @@ class WatchedKeys:
         return secret
 
     def identifiers(self) -> tuple[str, ...]:
-        """The keys that are here."""
+        """The identifiers of the present keys."""
         self._refresh(_INTERVAL)
         return tuple(sorted(self._ring.secrets))
 
@@ -120,9 +120,9 @@ class WatchedKeys:
 
 
 def _signature(path: Path) -> tuple[int, ...]:
-    """A value that changes when the file of that name does: a rewrite by rename is another inode.
+    """Return a value that changes with the file of that name: a rewrite by rename is another inode.
 
-    :raises KeySourceError: when there is no such file
+    :raises KeySourceError: when the file is missing
     """
     try:
         status = os.stat(path)

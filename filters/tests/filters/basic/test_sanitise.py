@@ -17,7 +17,7 @@ _MAKER, _ORIENTATION, _TURNED = 0x010F, 0x0112, 6
 
 
 def picture(kind="JPEG"):
-    """A picture that says where it was taken, in all ways that a JPEG has."""
+    """A picture with its location, in every form that a JPEG supports."""
     made = Image.effect_noise((64, 48), 90).convert("RGB")
     tags = Image.Exif()
     tags[_MAKER], tags[_ORIENTATION] = SECRET.decode(), _TURNED
@@ -36,7 +36,7 @@ def picture(kind="JPEG"):
 
 
 def document(**options):
-    """A PDF that names its author, in all places that a PDF has."""
+    """A PDF with its author, in every place that a PDF supports."""
     made = pikepdf.new()
     made.add_blank_page()
     made.docinfo["/Author"] = SECRET.decode()

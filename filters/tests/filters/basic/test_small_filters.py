@@ -1,4 +1,4 @@
-"""The small filters: what exactly they store, and what they notice."""
+"""The small filters: their exact output, and the errors that they detect."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_mapped_object_of_another_length_is_noticed(change, words):
 
 
 def digests(name, data, segment=64 * KIB):
-    """What stands behind each segment, computed from the description."""
+    """The digest behind each segment, computed from the description."""
     parts = list(cut(data, segment))
     for number, part in enumerate(parts):
         said = number.to_bytes(8, "little") + bytes([number == len(parts) - 1]) + part
@@ -111,7 +111,7 @@ def test_a_record_of_nonsense_is_corrupt(change):
 
 
 def test_a_shorter_claim_is_noticed():
-    """The last segment knows that it is the last."""
+    """The last segment is sealed as the last."""
     stored, record = only(encode([Checksum()], NOISE[: 128 * KIB]))
     with pytest.raises(CorruptData, match="segment 0"):
         run(Checksum().decoder({**record, "size": 64 * KIB}), [stored[: 64 * KIB + 4]])

@@ -1,4 +1,4 @@
-"""thumbnail: pictures that fit, in the format that they had, without what they say of their makers."""
+"""thumbnail: pictures that fit, in their own format, without metadata."""
 
 import io
 import struct
@@ -76,7 +76,7 @@ def test_colours_are_what_they_were():
 
 
 def bomb(width, height):
-    """A PNG that says it is of this size, and has one byte of pixels."""
+    """A PNG that declares this size, and has one byte of pixels."""
 
     def chunk(name, data):
         return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))

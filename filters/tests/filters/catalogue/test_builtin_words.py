@@ -1,4 +1,4 @@
-"""The language's copy of what the shipped filters and templates of motifs say of themselves."""
+"""The language's copy of the descriptions of built-in filters and templates of motifs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When compression stores plain, how its frames lie, and what damage it notices."""
+"""When compression stores plain bytes, the layout of frames, and the damage that it detects."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ def test_text_is_stored_smaller_and_comes_back(engine, size):
     assert plain(out, record) == data
 
 
-#: Every level of each engine; of LZ4's many fast ones, those around what its library knows.
+#: Every level of each engine; of LZ4's many fast ones, those around its library's limit.
 LEVELS = {
     "gzip": range(10),
     "lz4": (-65536, -65535, -100, -9, -2, *range(-1, 13)),
     "zstd": range(-7, 20),
 }
-#: Levels far enough from each other, from little effort to much.
+#: Levels that differ clearly, from fast to small.
 EFFORTS = {"gzip": (1, 4, 9), "lz4": (-8, 0, 9), "zstd": (-7, 1, 9, 19)}
-#: Libraries that have nothing to do with ours: payload and plain length → plain bytes.
+#: Independent libraries: payload and plain length → plain bytes.
 OTHER_READERS = {
     "gzip": lambda payload, length: zlib.decompressobj(-15).decompress(payload),
     "lz4": lambda payload, length: lz4.block.decompress(payload, uncompressed_size=length),
@@ -164,7 +164,7 @@ def test_bad_parameters_are_refused_in_words(params, words):
 
 
 def watched(data, hint, step, **params):
-    """Output and record, and after how many bytes the encoder called itself transparent."""
+    """Output and record, and the number of bytes after which the encoder was transparent."""
     encoder = Compression(params).encoder(hint)
     out, known = b"", None
     for place in range(0, len(data), step):
@@ -337,7 +337,7 @@ def test_a_frame_goes_out_as_soon_as_it_is_full():
 
 
 def tailed(monkeypatch):
-    """An object whose index stands at the tail."""
+    """An object whose index is at the tail."""
     monkeypatch.setattr(layout, "INLINE_INDEX", 0)
     return stored(TEXT[:8192], frame_size=1024)
 
@@ -349,7 +349,7 @@ def test_bytes_behind_the_end_are_noticed_at_once(monkeypatch):
 
 
 def feed_all(decoder, data):
-    """The pieces in which ``decoder`` gives what it makes of ``data``."""
+    """The pieces in which ``decoder`` returns the output for ``data``."""
     out = [decoder.feed(data)]
     while decoder.behind:
         out.append(decoder.more())

@@ -1,4 +1,4 @@
-"""The vectorised engine gives the bytes of the plain one, which gives the values that others read."""
+"""The vectorised engine gives the bytes of the plain one, which gives the values of other CSV readers."""
 
 import csv
 import io
@@ -18,7 +18,7 @@ from sluice_filters.csv.query import Column, Query, Selection, make_plan
 from sluice_filters.csv.stream import CsvStream
 from sluice_filters.testing import run
 
-#: Whether this Python repeats groups without what to go back to.
+#: Whether this Python has possessive groups.
 POSSESSIVE = sys.version_info >= (3, 11, 5)
 VALUES = (
     *("a", "b", "", "5", "-5", "+5", "5.0", "1e3", "1e999", ".5", "5.", "007", "0x10", "--1", "1-1", ".", "+", "e5"),
@@ -66,7 +66,7 @@ columns = st.none() | st.lists(st.integers(1, 5), min_size=1, max_size=3, unique
 
 @st.composite
 def tables(draw, dialect):
-    """CSV as writers write it, and as they should not."""
+    """Valid and invalid CSV."""
     tidy = draw(st.booleans())
     width = draw(st.integers(1, 4))
     text = b""

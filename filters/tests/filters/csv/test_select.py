@@ -1,4 +1,4 @@
-"""csv_select as a filter: what is asked for, what a policy allows, and what comes out."""
+"""csv_select as a filter: requests, policies, and output."""
 
 import re
 from pathlib import Path
@@ -98,7 +98,7 @@ def test_a_range_in_another_form_is_refused(text):
 
 
 class TestPolicySelection:
-    """What a policy holds back, a client does not get, whatever it says."""
+    """A client does not receive restricted columns and rows, for any request."""
 
     POLICY = {"columns": "id,age", "where": "age < 80"}
 

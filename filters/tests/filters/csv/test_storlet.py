@@ -1,4 +1,4 @@
-"""csv_select as a storlet: the file that is uploaded and its dependency, in a Python that knows nothing else."""
+"""csv_select as a storlet: the uploaded file and its dependency, in a Python without other packages."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ from sluice_filters.testing import cut, run
 STORLET = Path(__file__).parents[3] / "storlets" / "csv_select_storlet.py"
 DATA = b'id,name,age\n1,"Ada\nLovelace",36\n2,Grace,85\r\n3,"a ""b""",\n' * 50
 
-#: Runs the storlet as Storlets' daemon does; -I and -S keep installed packages away.
+#: Runs the storlet as Storlets' daemon does; -I and -S exclude installed packages.
 DRIVER = """
 import io, json, sys
 sys.path.insert(0, sys.argv[1])

@@ -1,4 +1,4 @@
-"""Keys out of a key manager, with castellan's own one in memory."""
+"""Keys from a key manager, with castellan's own in-memory manager."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Clock:
 
 
 class Counting(MockKeyManager):
-    """Castellan's manager, which counts and may be away."""
+    """Castellan's manager, which counts calls and can be made unreachable."""
 
     away = False
     asked = 0
@@ -190,7 +190,7 @@ def test_a_key_manager_that_does_not_exist_is_a_reason(place):
 
 
 def test_a_hosts_option_opens_the_manager_that_the_configuration_names(place):
-    """Castellan makes a manager of the named class, which knows no secrets yet."""
+    """Castellan makes a manager of the named class, which has no secrets yet."""
     with pytest.raises(MissingKey, match="`k1`"):
         open_keys({"key_manager_conf": str(place.path)}).active()
 

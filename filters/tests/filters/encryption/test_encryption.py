@@ -1,4 +1,4 @@
-"""What encryption promises beyond the contract: keys, swaps, truncation, tampered records, ranges."""
+"""Tests of encryption beyond the contract: keys, swaps, truncation, manipulated records, ranges."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_each_segment_costs_its_tag_and_an_empty_object_stays_empty(small):
 
 
 def test_the_stored_bytes_are_what_the_format_page_says(small):
-    """A second implementation, written from the page."""
+    """A second implementation, written from the documentation of the format."""
     out, record = stored(small)
     material = HKDF(
         SHA256(), 71, base64.b64decode(record["salt"]), b"sluice encryption 1 AES-256-GCM HKDF-SHA256 STREAM"
@@ -104,7 +104,7 @@ def cut_at_a_boundary(parts):
 
 
 def cut_and_shortened(parts):
-    """The last full segment made as short as the last one was."""
+    """The last full segment shortened to the length of the last one."""
     return [*parts[:-2], parts[-2][: len(parts[-1])]]
 
 
@@ -116,7 +116,7 @@ def test_segments_in_another_order_or_number_are_noticed(small, harm):
 
 @pytest.mark.parametrize("harm", [swapped, dropped, doubled, cut_at_a_boundary])
 def test_segments_in_another_order_or_number_are_noticed_whatever_size_is_claimed(small, harm):
-    """Even for one who could write the record anew, short of its MAC: the segments bear the proof themselves."""
+    """Also for an attacker who could rewrite the record except its MAC: the segments are authenticated themselves."""
     out, record = stored(small, DATA[: 4 * SEGMENT])
     parts = harm(segments(out))
     keys = ObjectKeys(b"1" * 32, base64.b64decode(record["salt"]))
@@ -225,7 +225,7 @@ def test_without_its_key_an_object_is_not_read_and_that_is_no_damage(small, ring
 
 
 def test_another_key_of_the_same_name_is_no_damage_either(small, ring):
-    """Whoever finds damage quarantines the file: a wrong key file must never do that to a node."""
+    """A damaged file is quarantined: a wrong key file must not cause that on a node."""
     _, record = stored(small)
     ring.secrets["k1"] = b"9" * 32
     with pytest.raises(MissingKey, match="key `k1` is not the one of this name"):

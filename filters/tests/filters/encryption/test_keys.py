@@ -1,4 +1,4 @@
-"""Rings of keys: the file, what breaks it, its command, and castellan."""
+"""Rings of keys: the file, its faults, its command, and castellan."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def text(secret):
 
 
 def write(path, data, mode=0o600):
-    """Replace the file by rename, as whoever keeps it should."""
+    """Replace the file by rename, as an operator should."""
     new = path.with_suffix(".new")
     new.write_text(data if isinstance(data, str) else json.dumps(data))
     new.chmod(mode)
@@ -91,7 +91,7 @@ def test_a_changed_file_is_read_within_a_second_and_not_looked_at_more_often(rin
 
 
 def test_a_key_that_is_missing_is_looked_for_at_once(ring, path):
-    """Another node may have written with a key that came here a moment ago."""
+    """Another node may have written with a key that arrived here a moment ago."""
     assert ring.active() == "k1"
     write(path, {"active": "k1", "keys": {"k1": text(ONE), "k3": text(TWO)}})
     assert ring.secret("k3") == TWO
@@ -175,7 +175,7 @@ def test_identifiers_are_plain_words(word, fits):
     assert is_key_id(word) is fits
 
 
-# What a host's options open
+# The key sources of a host's options
 
 
 def test_options_name_a_key_file(path):
@@ -232,7 +232,7 @@ def test_the_commands_of_the_page_work_in_their_order(new):
     commands = [words.partition("#")[0].split() for words in re.findall(r"(?:^|`)sluice-keys ([^`\n]*)", page, re.M)]
     assert [words[0] for words in commands] == ["init", "list", "add", "list", "activate", "remove"]
     first, *others = commands
-    assert run(new, *first, "2025") == 0  # by default it has the name of the day
+    assert run(new, *first, "2025") == 0  # by default it is named after the day
     for words in others:
         assert run(new, *words) == 0
     assert KeyFile(new).identifiers() == ("2027",)

@@ -1,4 +1,4 @@
-"""Passwords out of a file and out of a key manager."""
+"""Passwords from a file and from a key manager."""
 
 import json
 

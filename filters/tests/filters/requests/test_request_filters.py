@@ -1,4 +1,4 @@
-"""The two request filters that come with Sluice, against a Swift of a few lines."""
+"""Sluice's two request filters, against a Swift of a few lines."""
 
 import pytest
 from hypothesis import given
@@ -13,7 +13,7 @@ OBJECT = ("AUTH_a", "c", "o")
 
 
 class Body:
-    """A body that knows whether it was closed."""
+    """A body that records whether it was closed."""
 
     def __init__(self, data):
         self.data = data
@@ -27,7 +27,7 @@ class Body:
 
 
 class Store:
-    """What a call of ours may reach: objects by path, containers, and answers that a test dictates."""
+    """The storage for a call's own requests: objects by path, containers, and prepared answers."""
 
     def __init__(self):
         self.objects = {

@@ -1,4 +1,4 @@
-"""downsample and upsample: rows in, fewer or more rows out, the same whatever the cuts."""
+"""downsample and upsample: rows in, fewer or more rows out, the same for every split."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Uploaded native filters: what a trial finds, and the class that hosts get."""
+"""Uploaded native filters: the verdicts of a trial, and the class for hosts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from sluice_filters.api import CorruptData, Filter, Stream
 from sluice_filters.basic.bytemap import ByteMap
 from sluice_filters.visits import Visit
 """
-#: A filter that turns bytes around, by a table; ``{}`` is what its table adds.
+#: A filter that replaces bytes, by a table; ``{}`` is the offset of its table.
 TURN = (
     HEAD
     + """
@@ -43,7 +43,7 @@ class Turn(ByteMap):
         return bytes((by - one) % 256 for one in range(256))
 """
 )
-#: One that only knows what it does itself.
+#: A filter that decodes only its own output.
 NARROW = TURN.replace("(255, 254, 253)", "({},)")
 
 
@@ -70,7 +70,7 @@ def store(tmp_path):
 
 @pytest.fixture
 def verdict(store):
-    """What a trial of ``code`` says, in this process."""
+    """The verdict of a trial of ``code``, in this process."""
 
     def ask(code, keyword="", main="", earlier=()):
         revisions = []
@@ -115,7 +115,7 @@ class Undo(Stream):
         {finish}
         return b""
 """
-#: Fills up what is missing of the short sample.
+#: Pads the short sample.
 PADDED = "return b'?' * (300 - self.size) if 99 < self.size < 300 else b''"
 REVERSIBLE = "changes_content=True, reversible=True"
 
@@ -209,7 +209,7 @@ def test_a_child_process_reaches_the_same_verdict(store):
     assert "with status 3" in try_code(Trial("filter", str(store.folder), digest(bad), "turn")).reason
 
 
-# -- what hosts get
+# -- the class for hosts
 
 
 def registered(code, info, **more):

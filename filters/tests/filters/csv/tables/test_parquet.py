@@ -1,4 +1,4 @@
-"""csv_to_parquet: what pyarrow reads of the result is what the table holds."""
+"""csv_to_parquet: pyarrow reads the table from the result."""
 
 import io
 

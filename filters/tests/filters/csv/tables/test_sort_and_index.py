@@ -1,4 +1,4 @@
-"""csv_sort and csv_index: whole tables in memory, in another order or as places."""
+"""csv_sort and csv_index: whole tables in memory, sorted or as an index."""
 
 import pytest
 from hypothesis import given
@@ -15,7 +15,7 @@ TABLE = b'n,city\n3,Bern\n"10","Biel, BE"\n2,"two\nlines"\nnone,Thun\n3,Aarau\n'
 
 @pytest.fixture(params=[2, 20_000])
 def parts(request, monkeypatch):
-    """Records that are sorted at once."""
+    """The number of records that are sorted at once."""
     monkeypatch.setattr(tables, "_PART", request.param)
 
 
