@@ -1,1 +1,1 @@
-"""Volumes: a driver for Cinder, and the filters and limits of what a machine attaches."""
+"""Volumes: a driver for Cinder, and the filters and limits of attached volumes."""

@@ -1,1 +1,1 @@
-"""Volumes of Cinder: what Redis keeps of pools, tiers, volumes and operations on them."""
+"""Volumes of Cinder: the data in Redis about pools, tiers, volumes and operations on them."""

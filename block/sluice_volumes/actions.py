@@ -1,6 +1,6 @@
-"""What a sentence may do with volumes, as far as it is not done with objects as well.
+"""Actions on volumes, except those that objects have as well.
 
-Filters that change what is stored (``xor``, ``bitrev``, ``encryption``) describe themselves, for objects and volumes.
+Filters that change stored data (``xor``, ``bitrev``, ``encryption``) describe themselves, for objects and volumes.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from sluice_core.errors import CallerError
 from sluice_volumes.messages import LUKS
 from sluice_volumes.tiers import FABRICS, MOST_IOPS, NO_RESILIENCY, RAID
 
-#: Bytes per second beyond which no volume is limited.
+#: Greatest bandwidth limit of a volume in bytes per second.
 MOST_BANDWIDTH: Final = 1e12
 THROTTLING: Final = "throttling"
 TIER_KEYWORD: Final = "tier"
 ENCRYPTION: Final = "encryption"
-#: Keyword of a sentence → filter of a volume's stack, where these differ.
+#: Keyword of a sentence → filter of a volume's stack, if these differ.
 STACK_FILTERS: Final = {ENCRYPTION: LUKS}
 
 
 def stack_filter(keyword: str) -> str:
-    """The filter of a volume's stack that ``keyword`` means."""
+    """Return the filter of a volume's stack for ``keyword``."""
     return STACK_FILTERS.get(keyword, keyword)
 
 
@@ -50,7 +50,7 @@ def _iops(name: str, text: str) -> Parameter:
     return Parameter(name, "frequency", text, minimum=1.0, maximum=MOST_IOPS)
 
 
-#: A number of replicas; nobody keeps more than four digits of them.
+#: A number of replicas, of at most four digits.
 _replicas = re.compile(r"0{0,3}[1-9][0-9]{0,3}")
 
 VOLUME_ACTIONS: Final = (
@@ -83,7 +83,7 @@ VOLUME_ACTIONS: Final = (
 def check_parameters(keyword: str, params: Mapping[str, Scalar]) -> None:
     """Check the parameters of an action together: that there is one, and that they do not exclude each other.
 
-    :raises CallerError: when nothing is said, or things that do not go together
+    :raises CallerError: without parameters, or for parameters that exclude each other
     """
     known = next((one for one in VOLUME_ACTIONS if one.keyword == keyword), None)
     if known is None or not known.parameters:

@@ -1,15 +1,17 @@
-"""Attachments and detachments of volumes: their steps, which a request or an actor host does.
+"""Attachments and detachments of volumes: their steps, which a request or an actor host runs.
 
-Cinder makes an export, the konnector of a node takes it, then Cinder is told that the volume is in use.
+Cinder makes an export, the konnector of a node attaches it, then Cinder records that the volume is in use.
 
-* The steps of an attachment are a table (:class:`AttachStep`).  The request that ordered it does all of them: it alone
-  has the caller's rights, the connection and the passphrase, which are kept nowhere.
-* Whoever goes on after that request died completes the attachment if the konnector has the volume.  Otherwise it is
-  undone, at the konnector first: the export of a volume ends only after its last user.  Until the konnector has let the
-  volume go, its attachment stays in Cinder, which gives the volume to nobody else, and the operation says who holds it.
-* A detachment is repeated until the konnector has let the volume go, or has said who holds it.  One with ``force``
-  does not wait for a konnector that does not answer: Cinder deletes the attachment, if its back end then ends what the
-  machine has of the volume, or somebody said that the machine is gone.  The konnector is told when it comes back.
+* The steps of an attachment are a table (:class:`AttachStep`).  The request that submitted it runs all of them: only it
+  has the caller's rights, the connection and the passphrase, which are not stored.
+* A process that continues after the end of that request completes the attachment if the konnector has the volume.
+  Otherwise it is undone, at the konnector first: the export of a volume ends only after its last user.  Until the
+  konnector has detached the volume, its attachment stays in Cinder, which refuses other attachments, and the operation
+  names the user of the device.
+* A detachment is repeated until the konnector has detached the volume, or has named the user of its device.  With
+  ``force`` it does not wait for a konnector that does not answer: Cinder deletes the attachment, if its back end then
+  ends the machine's access to the volume, or the caller confirmed that the machine is off.  The konnector is notified
+  when it is back.
 """
 
 from __future__ import annotations
@@ -37,28 +39,28 @@ from sluice_volumes.outcomes import ASKED, Claim, Outcome, done, failed
 
 log = logging.getLogger(__name__)
 
-#: What an operation says of an attachment: the volume's stack is known, Cinder has made an export.
+#: Steps of an attachment in an operation: the volume's stack is known, Cinder has made an export.
 CHOSEN: Final = "chosen"
 EXPORTED: Final = "exported"
-#: What Cinder, and what a konnector, call an attachment that is complete.
+#: The state of a complete attachment in Cinder, and in a konnector.
 ATTACHED: Final = "attached"
-#: What a konnector calls one that it took over, and does not attach before it is told that it still holds.
+#: A konnector's state of a volume that it took over, and does not attach before a confirmation.
 WAITING: Final = "waiting"
-#: In the data of an attachment that is being undone: why it is.
+#: In the data of an attachment that is being undone: the reason.
 UNDONE_FOR: Final = "undone_for"
 
-#: Node → its konnector; raises PeerError for a node that has none now.
+#: Node → its konnector; raises PeerError for a node without one.
 Konnectors = Callable[[str], Konnector]
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What only the request has that ordered an operation.
+    """Properties of the request that submitted an operation.
 
     :param cinder: with the rights of its caller
     :param size: GiB that the volume has in Cinder
-    :param fix_stack: fixes the stack in the record of a volume that is to be attached, and gives the passphrase of an
-        encrypted one, empty for another
+    :param fix_stack: fixes the stack in the record of a volume that is to be attached, and returns the passphrase of an
+        encrypted one, empty for others
     """
 
     cinder: Cinder
@@ -68,12 +70,12 @@ class Request:
 
 @dataclass(slots=True)
 class _Attachment:
-    """An attachment that its request works at, with what its steps have got so far."""
+    """An attachment in its request, with the results of its steps so far."""
 
     claim: Claim
     request: Request
     konnector: Konnector
-    #: Whether the stack is fixed by this attachment.
+    #: Whether this attachment fixes the stack.
     first: bool
     secret: str = field(default="", repr=False)
     connector: Mapping[str, Any] = field(default_factory=dict)
@@ -86,7 +88,7 @@ class _Attachment:
 
     @property
     def record(self) -> VolumeRecord:
-        """The record, which is there as soon as the stack is fixed."""
+        """The record, which exists as soon as the stack is fixed."""
         assert self.claim.record is not None
         return self.claim.record
 
@@ -95,10 +97,10 @@ class _Attachment:
 class AttachStep:
     """A step of an attachment.
 
-    :param name: what the operation says when the step is done; empty: nothing is written before the next one
-    :param do: does it, and gives what is added to the operation's data
-    :param give_up: says what becomes of the operation when Cinder or the konnector refuses or does not answer; None:
-        whoever asked hears the error
+    :param name: the operation's step when this step is done; empty: nothing is written before the next step
+    :param do: runs it, and returns additions to the operation's data
+    :param give_up: returns the outcome when Cinder or the konnector refuses or does not answer; None: the caller
+        receives the error
     """
 
     name: str
@@ -107,9 +109,9 @@ class AttachStep:
 
 
 class Attachments:
-    """Does the steps of attach and detach operations.
+    """Runs the steps of attach and detach operations.
 
-    :param cinder: with our service user's rights
+    :param cinder: with the rights of the service user
     :param now: unix seconds
     """
 
@@ -124,7 +126,7 @@ class Attachments:
         )
 
     def attach(self, claim: Claim, request: Request) -> Outcome:
-        """Do all steps of an attachment, for the request that ordered it."""
+        """Run all steps of an attachment, for the request that submitted it."""
         konnector = self._konnectors(str(claim.operation.data["node"]))
         first = claim.record is not None and not claim.record.fixed
         attachment = _Attachment(claim, request, konnector, first)
@@ -141,7 +143,7 @@ class Attachments:
         return self._complete_attach(claim.operation, claim.record, attachment.shown)
 
     def advance_attach(self, operation: VolumeOperation, record: VolumeRecord | None) -> Outcome:
-        """Finish an attach that nobody works at: complete it if the konnector serves the volume, or undo it."""
+        """Finish an unclaimed attach: complete it if the konnector serves the volume, or undo it."""
         konnector = self._konnectors(str(operation.data["node"]))
         try:
             shown = konnector.volume(operation.volume)
@@ -157,20 +159,20 @@ class Attachments:
     # -- the steps of an attachment
 
     def _choose(self, attachment: _Attachment) -> Mapping[str, Any]:
-        """Fix the volume's stack, before the konnector hears of it."""
+        """Fix the volume's stack, before the request to the konnector."""
         attachment.secret = attachment.request.fix_stack(attachment.claim)
         keywords = [step.keyword for step in attachment.record.stack]
         attachment.connector = attachment.konnector.connector(attachment.export, keywords)
         return {"first": attachment.first}
 
     def _export(self, attachment: _Attachment) -> Mapping[str, Any]:
-        """Have Cinder make an export for the node."""
+        """Let Cinder make an export for the node."""
         made = attachment.request.cinder.attach(attachment.record.id, attachment.connector)
         attachment.connection = made.connection
         return {"attachment": made.id}
 
     def _connect(self, attachment: _Attachment) -> Mapping[str, Any]:
-        """Have the konnector take the export; a header may be made until one is known to be there."""
+        """Let the konnector attach the export; a header may be created until one is known to exist."""
         record = attachment.record
         wanted = {
             "account": record.account,
@@ -203,10 +205,10 @@ class Attachments:
         attached = record and replace(record, node=node, attachment=attachment, header=header, pool=volume.pool)
         return Outcome(done(operation, self._now(), device=str(shown.get("device") or "")), attached)
 
-    # -- attachments that are given up
+    # -- attachments that are undone
 
     def _unfix_unanswered(self, attachment: _Attachment, error: CallerError | PeerError) -> None:
-        """Without an answer the operation has failed: no attachment was asked for yet."""
+        """Without an answer the operation has failed: no attachment was requested yet."""
         if isinstance(error, PeerError):
             _unfix(attachment)
             attachment.claim.fail(str(error))
@@ -216,7 +218,7 @@ class Attachments:
             _unfix(attachment)
 
     def _undo_refused(self, attachment: _Attachment, error: CallerError | PeerError) -> Outcome:
-        """Undo it, unless the konnector may have the volume: that is found out next."""
+        """Undo it, unless the konnector may have the volume, which is checked next."""
         operation, record = attachment.claim.operation, attachment.claim.record
         if isinstance(error, CallerError):
             return self._undo_attach(operation, record, str(error))
@@ -225,7 +227,7 @@ class Attachments:
     def _undo_attach(self, operation: VolumeOperation, record: VolumeRecord | None, reason: str) -> Outcome:
         """Detach the volume at the konnector, delete its attachment in Cinder, and fail the operation with ``reason``.
 
-        A stack that was chosen for it is chosen anew next time when the konnector never had the volume.
+        A stack that was chosen for it is chosen again next time if the konnector never had the volume.
         """
         konnector, never = self._konnectors(str(operation.data["node"])), False
         reason = str(operation.data.get(UNDONE_FOR) or reason)
@@ -233,7 +235,7 @@ class Attachments:
             konnector.detach(operation.volume)
         except NotFound:
             never = UNDONE_FOR not in operation.data
-        except Conflict as error:  # it is held already: it is tried again until its users are gone
+        except Conflict as error:  # its device is in use: repeated until it is unused
             said = {**operation.data, UNDONE_FOR: reason}
             return Outcome(replace(operation, data=said, reason=f"{reason}; it is not undone yet: {error}"), record)
         for made in self._cinder.attachments(operation.volume):
@@ -244,7 +246,7 @@ class Attachments:
         return Outcome(failed(operation, self._now(), reason), record)
 
     def shows_size(self, record: VolumeRecord) -> bool:
-        """Have the konnector show the new size of a volume; False when its user sees it after the next attach."""
+        """Let the konnector show the new size of a volume; return False when its user sees it after the next attach."""
         try:
             return self._konnectors(record.node).resize(record.id, record.size * GIB)
         except (CallerError, PeerError) as error:
@@ -254,7 +256,7 @@ class Attachments:
     # -- detachments
 
     def detach(self, claim: Claim, request: Request) -> Outcome:
-        """Detach a volume for the request that ordered it; unchanged when the konnector or Cinder does not answer."""
+        """Detach a volume for the request that submitted it; unchanged when the konnector or Cinder does not answer."""
         claim.save(ASKED)
         try:
             return self.advance_detach(claim.operation, claim.record, request.cinder)
@@ -267,13 +269,13 @@ class Attachments:
     ) -> Outcome:
         """Detach a volume at its konnector, then delete its attachment in Cinder.
 
-        :param cinder: with whose rights; None: our service user's
-        :raises PeerError: when the konnector or Cinder does not answer: it is to be repeated
+        :param cinder: with the rights for this; None: those of the service user
+        :raises PeerError: when the konnector or Cinder does not answer: the caller repeats this
         """
         cinder = cinder or self._cinder
         try:
             self._konnectors(str(operation.data["node"])).detach(operation.volume)
-        except NotFound:  # of the volume: it is detached already
+        except NotFound:  # the volume is detached already
             pass
         except Conflict as error:
             return Outcome(failed(operation, self._now(), str(error)), record)
@@ -287,7 +289,7 @@ class Attachments:
         self, operation: VolumeOperation, record: VolumeRecord | None, cinder: Cinder, away: str
     ) -> Outcome:
         """
-        :param away: why the konnector is not asked
+        :param away: the reason why the konnector is not called
         """
         kind, attachment = str(operation.data[CONNECTION_TYPE]), operation.data["attachment"]
         fenced = not attachment or kind in FENCING
@@ -303,11 +305,11 @@ class Attachments:
     def _complete_detach(self, operation: VolumeOperation, record: VolumeRecord | None, cinder: Cinder) -> Outcome:
         """Delete the attachment in Cinder of a volume that its konnector has detached.
 
-        :param cinder: with whose rights
+        :param cinder: with the rights for this
         """
         attachment = str(operation.data["attachment"])
         try:
-            if attachment:  # an attach that was given up may have made none yet
+            if attachment:  # an attach that was undone may not have one yet
                 cinder.delete_attachment(attachment)
         except NotFound:
             pass
@@ -317,7 +319,7 @@ class Attachments:
 
 
 def _unfix(attachment: _Attachment) -> None:
-    """Have the stack chosen anew by the next attach, if this one was the first and chose it."""
+    """Let the next attach choose the stack again, if this one was the first and chose it."""
     record = attachment.claim.record
     if attachment.first and record is not None and record.fixed:
         attachment.claim.replace_record(record.unfixed())

@@ -1,7 +1,7 @@
-"""The client of konnectors: services on the machines that use volumes, called as our service user.
+"""The client of konnectors: services on the machines that use volumes, called as the service user.
 
-A konnector that is away, or fails, is a :class:`PeerError`, after which what was asked may have happened.  What it
-refuses is a :class:`CallerError` with its reason and its status.  No body is in a message: it may hold a passphrase.
+A konnector that is unreachable, or fails, is a :class:`PeerError`, after which the change may have happened.  A refusal
+is a :class:`CallerError` with its reason and its status.  Messages contain no body, which may hold a passphrase.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from sluice_core.messages.nodes import NodeReport
 from sluice_core.process.logs import REQUEST_ID, current_request
 from sluice_volumes.messages import RbdLocality
 
-#: Seconds for an answer; attaching starts some processes, and detaching waits until they have written everything.
+#: Seconds for an answer; attaching starts some processes, and detaching waits until all writes are done.
 TIMEOUT: Final = 60.0
 _REFUSALS: Final = {404: NotFound, 409: Conflict}
 
 
 class KonnectorAway(PeerError):
-    """The konnector does not answer: a node has none now, or cannot be reached."""
+    """The konnector does not answer: a node has none, or it cannot be reached."""
 
 
 class Konnector:
     """The konnector of one node, at ``url``.
 
-    :param session: with our service user's token
-    :param node: whose konnector it is, for messages
-    :param ca_file: certificates that those of konnectors are signed by; empty: those of the system
+    :param session: with the service user's token
+    :param node: the konnector's node, for messages
+    :param ca_file: certificate authorities of konnectors' certificates; empty: those of the system
     """
 
     def __init__(self, session: Session, url: str, node: str, ca_file: str = "") -> None:
@@ -44,9 +44,9 @@ class Konnector:
         self._verify = ca_file or True
 
     def connector(self, export: str, filters: Sequence[str]) -> dict[str, Any]:
-        """What Cinder must know of the machine to attach a volume to it.
+        """Return the description of the machine that Cinder needs for an attachment.
 
-        :param export: how users are to see it
+        :param export: its kind of export for users
         :param filters: keywords of its stack
         """
         asked = urlencode([("export", export), *(("filter", one) for one in filters)])
@@ -56,23 +56,23 @@ class Konnector:
         return properties
 
     def volume(self, volume_id: str) -> dict[str, Any]:
-        """A volume that is attached there.
+        """Return a volume that is attached there.
 
-        :raises NotFound: when it is not
+        :raises NotFound: when it is not attached there
         """
         return self._ask("GET", f"/volumes/{quote(volume_id, safe='')}")
 
     def attach(self, volume_id: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
-        """Attach a volume; the answer has its ``device`` and its ``size``, bytes that the user sees.
+        """Attach a volume; return it with its ``device`` and its ``size`` for users, in bytes.
 
-        The same again changes nothing.
+        A repeated call changes nothing.
 
-        :raises Conflict: when it is attached there in another way
+        :raises Conflict: when it is attached there with other parameters
         """
         return self._ask("PUT", f"/volumes/{quote(volume_id, safe='')}", wanted)
 
     def locality(self, volume_id: str) -> RbdLocality | None:
-        """Where a volume lies; None when it does not lie in Ceph.
+        """Return where a volume is stored; None if not in Ceph.
 
         :raises NotFound: when it is not attached there
         """
@@ -80,9 +80,9 @@ class Konnector:
         return None if found is None else RbdLocality.from_data(found)
 
     def resize(self, volume_id: str, size: int = 0) -> bool:
-        """Have a volume that has grown show its size; False: its user sees it after the next attach.
+        """Let an extended volume show its size; return False when its user sees it after the next attach.
 
-        :param size: bytes that the user shall see, where that is not all; else 0
+        :param size: size for the user in bytes, if that is not all; else 0
         :raises NotFound: when it is not attached there
         """
         body = {"size": size} if size else None
@@ -92,26 +92,27 @@ class Konnector:
         """Detach a volume.
 
         :raises NotFound: when it is not attached there
-        :raises Conflict: when somebody holds its device, naming who
+        :raises Conflict: when its device is in use, naming the user
         """
         self._ask("DELETE", f"/volumes/{quote(volume_id, safe='')}")
 
     def confirm(self, volume_id: str, attachment: str) -> None:
-        """Have a volume attached again that the konnector took over: its attachment still holds.
+        """Confirm the attachment of a volume that the konnector took over, so that it is attached again.
 
         :raises NotFound: when it is not attached there by that attachment
         """
         self._ask("PUT", f"/volumes/{quote(volume_id, safe='')}/confirmed", {"attachment": attachment})
 
     def revoke(self, volume_id: str, attachment: str) -> None:
-        """Have a volume served no more whose attachment was ended elsewhere; its users get I/O errors.
+        """Stop the service of a volume whose attachment was ended elsewhere; its users get I/O errors.
 
         :raises NotFound: when it is not attached there by that attachment
         """
         self._ask("PUT", f"/volumes/{quote(volume_id, safe='')}/revoked", {"attachment": attachment})
 
     def measure(self, volume_id: str, seconds: int) -> dict[str, Any]:
-        """Have fio write and read a volume all over, ``seconds`` for each of four figures; while it does, nothing new.
+        """Write and read a whole volume with fio, ``seconds`` for each of four figures; a running measurement
+        continues.
 
         :raises NotFound: when it is not attached there
         :raises Conflict: when it cannot be measured, or fio is missing there
@@ -119,7 +120,7 @@ class Konnector:
         return self._ask("POST", f"/volumes/{quote(volume_id, safe='')}/measure", {"seconds": seconds})
 
     def measurement(self, volume_id: str) -> dict[str, Any]:
-        """How far that is: ``state``, ``phase``, and in the end the figures, or the ``reason`` why there are none.
+        """Return its progress: ``state``, ``phase``, and at the end the figures, or the ``reason`` why there are none.
 
         :raises NotFound: when it is not attached there, or not measured
         """
@@ -156,7 +157,7 @@ class NodeKonnectors:
     """The konnectors of all nodes, by node.
 
     :param session: as of :class:`Konnector`, and so is ``ca_file``
-    :param urls: gives the URL of each node's konnector
+    :param urls: returns the URL of each node's konnector
     """
 
     def __init__(self, session: Session, urls: Callable[[], Mapping[str, str]], ca_file: str = "") -> None:
@@ -165,9 +166,9 @@ class NodeKonnectors:
         self._ca_file = ca_file
 
     def __call__(self, node: str) -> Konnector:
-        """The konnector of ``node``.
+        """Return the konnector of ``node``.
 
-        :raises KonnectorAway: when no node of that name has one now
+        :raises KonnectorAway: when no node of that name has one
         """
         urls = self._urls()
         if node not in urls:
@@ -176,12 +177,12 @@ class NodeKonnectors:
 
 
 def konnector_urls(reports: Iterable[NodeReport]) -> dict[str, str]:
-    """Node → URL of its konnector, of those that have one."""
+    """Return node → URL of its konnector, for nodes with one."""
     return {one.node: one.konnector for one in reports if one.konnector}
 
 
 def closest(node: str, known: Iterable[str]) -> str:
-    """The hint for a caller who named ``node``, which is not among ``known``."""
+    """Return the hint for a caller who named ``node``, which is not among ``known``."""
     names = sorted(known)
     near = difflib.get_close_matches(node, names, 1)
     if near:

@@ -1,8 +1,8 @@
-"""What Redis keeps of volumes: pools, tiers, volumes, and operations on them that are under way.
+"""The data of volumes in Redis: pools, tiers, volumes, and operations on them.
 
-A volume belongs to a project of Keystone and has an id of Cinder's; in policies and metrics it is called
-``<account>/<volume id>``, where the account is the Swift account of its project, so that a tenant is one thing in
-both worlds (:func:`volume_path`).
+A volume belongs to a project of Keystone and has Cinder's id; in policies and metrics it is named ``<account>/<volume
+id>``, where the account is the Swift account of its project, so that a tenant has one name for objects and volumes
+(:func:`volume_path`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final
 from sluice_core.describe import Scalar
 from sluice_core.messages.base import Message
 
-#: What an operation does.
+#: The kinds of operations.
 CREATE: Final = "create"
 EXTEND: Final = "extend"
 RETYPE: Final = "retype"
@@ -24,44 +24,44 @@ DELETE_SNAPSHOT: Final = "delete_snapshot"
 DELETE: Final = "delete"
 ATTACH: Final = "attach"
 DETACH: Final = "detach"
-#: Of a pool, by a volume that is made for it.
+#: The measurement of a pool, by a volume that is created for it.
 CALIBRATE: Final = "calibrate"
 OPERATIONS: Final = (CREATE, EXTEND, RETYPE, SNAPSHOT, DELETE_SNAPSHOT, DELETE, ATTACH, DETACH, CALIBRATE)
 
-#: What is measured of a pool; bytes and operations per second.
+#: The measured figures of a pool; bytes and operations per second.
 FIGURES: Final = ("read_bw", "write_bw", "read_iops", "write_iops")
 
-#: GiB that Cinder's volume gets beyond what its user asked for, for a header in front of the data: Cinder counts whole
-#: ones.
+#: GiB that Cinder's volume has in addition to the user's size, for a header in front of the data: Cinder counts whole
+#: GiB.
 HEADER_GIB: Final = 1
 
 #: The filter of a volume's stack that encrypts.
 LUKS: Final = "luks"
 
-#: How far an operation is; one that has not ended is finished or undone by an actor host.
+#: The states of an operation; an actor host finishes or undoes one that has not ended.
 UNDER_WAY: Final = "under_way"
 DONE: Final = "done"
 FAILED: Final = "failed"
 
 #: In the data of a detachment: that it does not wait for the konnector, the type of the attachment's connection, that
-#: the machine will not use the volume again, that the back end keeps it from that, and that the konnector knows.
+#: the machine will not use the volume again, that the back end prevents that, and that the konnector was notified.
 FORCE: Final = "force"
 CONNECTION_TYPE: Final = "connection_type"
 MACHINE_IS_GONE: Final = "machine_is_gone"
 FENCED: Final = "fenced"
 KONNECTOR_TOLD: Final = "konnector_told"
 
-#: Types of connections whose export has ended when Cinder has deleted the attachment: whoever had it cannot write.
+#: Types of connections whose export has ended when Cinder has deleted the attachment: the former user cannot write.
 FENCING: Final = frozenset({"nbd"})
 
 
 def volume_path(account: str, volume: str) -> str:
-    """The path of a volume in targets, snapshots and metrics."""
+    """Return the path of a volume in targets, snapshots and metrics."""
     return f"{account}/{volume}"
 
 
 def is_volume_id(text: str) -> bool:
-    """Whether a text is an id as Cinder writes them, rather than a name."""
+    """Whether a text is an id in Cinder's form, and not a name."""
     try:
         return str(uuid.UUID(text)) == text.lower()
     except ValueError:
@@ -70,7 +70,7 @@ def is_volume_id(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class StackStep(Message):
-    """One filter of a volume's stack; the first step is next to whoever uses the volume."""
+    """One filter of a volume's stack; the first step is next to the user of the volume."""
 
     keyword: str
     params: Mapping[str, Scalar] = field(default_factory=dict)
@@ -78,12 +78,13 @@ class StackStep(Message):
 
 @dataclass(frozen=True, slots=True)
 class Pool(Message):
-    """A pool of Cinder as it reported itself last.
+    """The last report of a pool of Cinder.
 
-    ``name`` is ``host@backend#pool``.  ``total`` and ``free`` are bytes, negative when the pool does not know them.
+    ``name`` is ``host@backend#pool``.  ``total`` and ``free`` are bytes, negative when the pool does not report them.
     ``capabilities`` are those whose names begin with ``sluice:``, without that, and ``fabric`` from Cinder's
-    ``storage_protocol`` when it is not among them.  ``seen`` is when a discovery saw it last, unix seconds.  ``specs``
-    are extra specs of a volume type whose volumes are in this pool, and in others only if these have the same names.
+    ``storage_protocol`` when it is not among them.  ``seen`` is the time of the last discovery that found it, unix
+    seconds.  ``specs`` are extra specs of a volume type whose volumes are in this pool, and in others only if these
+    have the same names.
     """
 
     name: str
@@ -96,10 +97,10 @@ class Pool(Message):
 
 @dataclass(frozen=True, slots=True)
 class PoolCalibration(Message):
-    """What was measured of a pool: bytes and operations per second; ``at`` in unix seconds.
+    """The measured capacity of a pool: bytes and operations per second; ``at`` in unix seconds.
 
-    ``node`` is the consumer that it was measured on, empty when somebody said the figures; ``by`` is who ordered
-    or said it.
+    ``node`` is the consumer in the measurement, empty for figures that were set by hand; ``by`` is the user who started
+    or set it.
     """
 
     pool: str
@@ -117,8 +118,8 @@ class Tier(Message):
     """A class of volumes, which is a volume type of Cinder that Sluice keeps.
 
     ``resiliency`` is ``none``, ``raid`` or a number of replicas as text, ``bandwidth`` bytes per second and ``iops``
-    operations per second of one volume, 0 when nothing is promised, ``fabric`` nbd, iscsi, rbd, nfs or fc (empty: any),
-    ``cost`` what the cheapest is chosen by.  ``type`` is the id of Cinder's volume type.
+    operations per second of one volume, 0 for no demand, ``fabric`` nbd, iscsi, rbd, nfs or fc (empty: any),
+    ``cost`` the number by which the cheapest is chosen.  ``type`` is the id of Cinder's volume type.
     """
 
     name: str
@@ -134,16 +135,15 @@ class Tier(Message):
 
 @dataclass(frozen=True, slots=True)
 class VolumeRecord(Message):
-    """What Sluice itself knows of a volume; all else is asked of Cinder.
+    """Sluice's own data of a volume; all other data is read from Cinder.
 
-    ``account`` is the Swift account of ``project``.  ``stack`` are the filters that change what is stored, outermost
-    first.  They are fixed at the first attach (``fixed`` is when, unix seconds; 0: never attached through Sluice), and
-    a volume without a record that has data is not attached.  ``size`` is what its user asked for, in GiB, of a volume
-    that has :data:`HEADER_GIB` more in Cinder, or gets them; 0: its user has all of it.  ``header`` is the number of
-    bytes that its user did not see at the last attach: a header of the stack.  ``secret`` names the key of the stack
-    for the key manager.  ``node`` is the node that it is attached to through Sluice, ``attachment`` the id of Cinder's
-    attachment; both empty while there is none.
-    ``pool`` is the ``host@backend#pool`` that it was in at the last attach.
+    ``account`` is the Swift account of ``project``.  ``stack`` are the filters that change stored data, outermost
+    first.  They are fixed at the first attach (``fixed`` is its time, unix seconds; 0: never attached through Sluice),
+    and a volume without a record that has data is not attached.  ``size`` is the size that its user requested, in GiB,
+    for a volume that has, or will have, :data:`HEADER_GIB` more in Cinder; 0: its user has all of it.  ``header`` is
+    the number of bytes that its user did not see at the last attach: a header of the stack.  ``secret`` names the key
+    of the stack for the key manager.  ``node`` is the node to which it is attached through Sluice, ``attachment`` the
+    id of Cinder's attachment; both empty without one.  ``pool`` is its ``host@backend#pool`` at the last attach.
     """
 
     id: str
@@ -171,31 +171,31 @@ class VolumeRecord(Message):
 
     @property
     def is_encrypted(self) -> bool:
-        """Whether what is stored is encrypted by a filter of its stack."""
+        """Whether a filter of its stack encrypts the stored data."""
         return any(step.keyword == LUKS for step in self.stack)
 
     @property
     def header_gib(self) -> int:
-        """GiB that it has, or gets, in Cinder beyond what its user asked for."""
+        """GiB that it has, or will have, in Cinder in addition to its user's size."""
         return HEADER_GIB if self.size else 0
 
     def to_data(self) -> dict[str, Any]:
-        """Without a ``size`` of 0: a record of before there were sizes is replaced by its bytes as they are stored."""
+        """Leave out a ``size`` of 0: a record from before sizes is replaced by its bytes as they are stored."""
         data = super(VolumeRecord, self).to_data()
         if not self.size:
             del data["size"]
         return data
 
     def unfixed(self) -> VolumeRecord:
-        """The record with the stack to be chosen anew."""
+        """Return the record without a fixed stack, which is then chosen again."""
         return replace(self, stack=(), fixed=0.0, secret="")
 
 
 @dataclass(frozen=True, slots=True)
 class VolumeReport(Message):
-    """What volumes did lately: metric → level → path → value, of the newest window of each metric.
+    """The recent activity of volumes: metric → level → path → value, of the newest window of each metric.
 
-    ``at`` is when it was written, unix seconds.  ``left_out`` is how many of each level it has no values of.
+    ``at`` is when it was written, unix seconds.  ``left_out`` is the number of missing volumes and tenants by level.
     """
 
     at: float
@@ -209,8 +209,8 @@ class OsdShare(Message):
 
     :param id: its number
     :param host: its machine; empty when Ceph's map has none
-    :param share: of the objects, those of which it has a copy, 0 to 1
-    :param primary: of the objects, those that are read from it, 0 to 1
+    :param share: the part of the objects of which it has a copy, 0 to 1
+    :param primary: the part of the objects that are read from it, 0 to 1
     """
 
     id: int
@@ -221,11 +221,11 @@ class OsdShare(Message):
 
 @dataclass(frozen=True, slots=True)
 class RbdLocality(Message):
-    """Where an image of Ceph lies.
+    """The OSDs of an image of Ceph.
 
     :param pool: the pool of its data
-    :param objects: how many it has
-    :param sampled: of how many ``osds`` says it
+    :param objects: number of its objects
+    :param sampled: number of objects behind ``osds``
     :param osds: those of the largest share first
     """
 
@@ -239,12 +239,12 @@ class RbdLocality(Message):
 
 @dataclass(frozen=True, slots=True)
 class VolumeOperation(Message):
-    """One operation on a volume, written before Cinder or a konnector is asked.
+    """One operation on a volume, written before the request to Cinder or a konnector.
 
     ``volume`` is empty in a CREATE or a CALIBRATE until Cinder has answered: the volume is found by ``id``, which
     is its ``sluice_operation`` in Cinder's metadata, while the operation is under way.  ``data`` are its arguments.
-    ``step`` names what was asked last, ``reason`` why it failed.  ``claimed`` is when somebody began to work at it, 0
-    when nobody does.  Times are unix seconds.
+    ``step`` names the last request, ``reason`` the reason of a failure.  ``claimed`` is the time of the claim, 0
+    without one.  Times are unix seconds.
     """
 
     id: str

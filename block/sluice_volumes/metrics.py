@@ -1,4 +1,4 @@
-"""What konnectors measure of volumes, second by second, and what Cinder says of its pools."""
+"""Metrics of volumes, measured by konnectors each second, and metrics of Cinder's pools."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VOLUME_WRITE_IOPS: Final = "VOLUME_WRITE_IOPS"
 VOLUME_LATENCY: Final = "VOLUME_LATENCY"
 VOLUME_LATENCY_P99: Final = "VOLUME_LATENCY_P99"
 VOLUME_QUEUE: Final = "VOLUME_QUEUE"
-#: Metrics that are quantiles → which; both are of one sketch, called as the first.
+#: Metrics that are quantiles → the quantile; both are of one sketch, named after the first.
 LATENCY_QUANTILES: Final = {VOLUME_LATENCY: 0.5, VOLUME_LATENCY_P99: 0.99}
 
 #: A tenant's value is the sum of its volumes, or the quantile of all their requests.
@@ -52,7 +52,7 @@ SLOW_PERIODS: Final = {**usage_metrics.SLOW_PERIODS, **{one.name: one.period for
 
 
 def pool_values(pools: Iterable[Pool]) -> dict[str, dict[str, float]]:
-    """Metric → name → value, of the pools that say how large they are."""
+    """Return metric → name → value, of the pools that report their size."""
     known = {one.name: one for one in pools if one.total > 0 and one.free >= 0}
     return {
         POOL_FREE: {name: min(one.free / one.total, 1.0) for name, one in known.items()},

@@ -1,14 +1,14 @@
-"""What Redis keeps of volumes, read and written: pools, calibrations, tiers, records, and operations under way.
+"""The operations on volumes' data in Redis: pools, calibrations, tiers, records, and operations in progress.
 
 Theory of operation.
 
-* An operation is written before Cinder or a konnector is asked.  Whoever works at it claims it first
-  (:func:`claim`): the request that ordered it, a request that looks at it, or an actor host.  A claim ends when what
-  was found is written (:func:`release`), and :data:`LEASE` seconds after it was made, since its owner may have died.
-* There is one operation on a volume at a time: what one undoes must not be what another does.
-* Each write of an operation names the bytes that it replaces.  So of two that claim the same one, one wins, and an
-  owner that was only asleep writes nothing any more.
-* Operations that have ended are kept for those who ask how they ended; :func:`forget` takes the oldest.
+* An operation is written before the request to Cinder or a konnector.  A process that works on it claims it first
+  (:func:`claim`): the request that submitted it, a request that reads it, or an actor host.  A claim ends when the
+  result is written (:func:`release`), and :data:`LEASE` seconds after it was made, since its owner may have stopped.
+* There is one operation on a volume at a time: one operation must not undo the work of another.
+* Each write of an operation names the bytes that it replaces.  So of two processes that claim the same one, one wins,
+  and an owner that was only suspended can no longer write.
+* Operations that have ended are kept, so that their outcome can be read; :func:`forget` deletes the oldest.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from sluice_volumes.messages import (
     VolumeReport,
 )
 
-#: Seconds for which an operation belongs to who claimed it; longer than Cinder and a konnector may take to answer.
+#: Seconds of a claim; longer than Cinder and a konnector may take to answer.
 LEASE: Final = 90.0
 #: Seconds for which a report of volumes is kept; it is written every five.
 RETENTION: Final = 15.0
 
-#: KEYS: operations.  ARGV: id, document, volume (empty: none yet), what a document's state is while it is under way.
+#: KEYS: operations.  ARGV: id, document, volume (empty: none yet), the state of documents in progress.
 _CREATE: Final = Script(
     """
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then return ARGV[1] end
@@ -51,14 +51,14 @@ return ''
 """
 )
 
-#: Name → pool, as the last discovery saw them.
+#: Name → pool, from the last discovery.
 POOLS: Final = MessageHash(Pool, lambda keys: keys.pools, "name")
-#: Name of a pool → what was measured of it.
+#: Name of a pool → its measured capacity.
 CALIBRATIONS: Final = MessageHash(PoolCalibration, lambda keys: keys.pool_calibrations, "pool")
 TIERS: Final = MessageHash(Tier, lambda keys: keys.tiers, "name")
-#: Volume id → what we know of it; nothing of one that was not made or adopted by us.
+#: Volume id → Sluice's data; missing for volumes that Sluice did not create or adopt.
 RECORDS: Final = MessageHash(VolumeRecord, lambda keys: keys.volumes)
-#: Operations, those that have ended included.
+#: Operations, also ended ones.
 JOBS: Final = MessageHash(VolumeOperation, lambda keys: keys.volume_operations)
 
 
@@ -70,12 +70,12 @@ def write_pools(keys: Keys, pools: Iterable[Pool]) -> Operation[None]:
 
 
 def write_volume_report(keys: Keys, report: VolumeReport) -> Operation[None]:
-    """Keep what volumes did lately, for :data:`RETENTION` seconds."""
+    """Write the recent activity of volumes, for :data:`RETENTION` seconds."""
     return Operation((("SET", keys.volume_report, report.encode(), "EX", int(RETENTION)),), nothing)
 
 
 def read_volume_report(keys: Keys) -> Operation[tuple[VolumeReport | None, float]]:
-    """What volumes did lately, and how many seconds old that is by the clock of Redis."""
+    """Read the recent activity of volumes, and its age in seconds by the clock of Redis."""
 
     def parse(replies: list[Any]) -> tuple[VolumeReport | None, float]:
         raw, left = replies
@@ -88,35 +88,37 @@ def read_volume_report(keys: Keys) -> Operation[tuple[VolumeReport | None, float
 def create_operation(keys: Keys, operation: VolumeOperation) -> Operation[str]:
     """Write a new operation.
 
-    :returns: empty when it was written; else the id of what stands in its way: itself, when there is one of that id, or
-        another operation on the same volume that has not ended
+    :returns: empty when it was written; else the id of the obstacle: itself, when one with that id exists, or another
+        operation on the same volume that has not ended
     """
     arguments = (operation.id, operation.encode(), operation.volume, UNDER_WAY)
     return scripted(_CREATE, (keys.volume_operations,), arguments, lambda reply: str(reply.decode()))
 
 
 def is_free(operation: VolumeOperation, now: float) -> bool:
-    """Whether it is under way and nobody works at it."""
+    """Whether it is in progress and unclaimed."""
     return operation.state == UNDER_WAY and not 0 <= now - operation.claimed < LEASE
 
 
 def is_untold(operation: VolumeOperation) -> bool:
-    """Whether a volume was detached by force from a konnector that has not been told yet."""
+    """Whether a volume was detached by force from a konnector that was not notified yet."""
     return operation.state == DONE and operation.data.get(KONNECTOR_TOLD) is False
 
 
 def claim(keys: Keys, operation: VolumeOperation, now: float) -> tuple[VolumeOperation, Operation[bool]]:
-    """The operation as claimed, and the command that writes it, which gives False when another process was faster."""
+    """Return the claimed operation, and the command that writes it, whose result is False when another process was
+    faster.
+    """
     claimed = replace(operation, claimed=now)
     return claimed, JOBS.replace(keys, operation, claimed)
 
 
 def release(keys: Keys, claimed: VolumeOperation, found: VolumeOperation) -> Operation[bool]:
-    """Write what a claimed operation has become, and give up the claim; False when the claim was lost."""
+    """Write the new state of a claimed operation, and release the claim; return False when the claim was lost."""
     return JOBS.replace(keys, claimed, replace(found, claimed=0.0))
 
 
 def forget(keys: Keys, known: Mapping[str, VolumeOperation], kept: int) -> Operation[bool]:
-    """Forget all but the last ``kept`` of the operations that have ended, and those that a konnector is to know of."""
+    """Delete all but the last ``kept`` of the ended operations, except those of which a konnector must be notified."""
     ended = ((one.ended, name) for name, one in known.items() if one.state != UNDER_WAY and not is_untold(one))
     return JOBS.delete(keys, *longest_ended(ended, kept))

@@ -1,7 +1,7 @@
-"""What became of an operation on a volume, and how that is kept.
+"""The outcome of an operation on a volume, and how it is written.
 
-The record of the volume and what was measured are written first, then the operation itself.  Whoever dies in between
-leaves an operation under way, whose next owner finds the record as it is to be.
+The record of the volume and the measurements are written first, then the operation itself.  A process that stops in
+between leaves an operation in progress, whose next owner finds the final record.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from sluice_core.store.store import AsyncStore, Store
 from sluice_volumes import operations
 from sluice_volumes.messages import DONE, FAILED, PoolCalibration, VolumeOperation, VolumeRecord
 
-#: The step of an operation that Cinder was asked for.
+#: The step of an operation that was requested from Cinder.
 ASKED: Final = "asked"
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """An operation as it is now, and what we know of its volume; None: nothing, or nothing any more.
+    """The present operation, and the record of its volume; None: no record, or deleted.
 
-    ``calibration`` is what it has measured of a pool just now.
+    ``calibration`` is a new measurement of a pool.
     """
 
     operation: VolumeOperation
@@ -34,18 +34,18 @@ class Outcome:
 
 
 def done(operation: VolumeOperation, now: float, **more: Any) -> VolumeOperation:
-    """The operation as one that has succeeded; ``more`` is added to its data."""
+    """Return the operation as succeeded; ``more`` is added to its data."""
     data = {**operation.data, **more}
     return replace(operation, state=DONE, reason="", data=data, ended=now)
 
 
 def failed(operation: VolumeOperation, now: float, reason: str) -> VolumeOperation:
-    """The operation as one that has failed."""
+    """Return the operation as failed."""
     return replace(operation, state=FAILED, reason=reason, ended=now)
 
 
 class Claim:
-    """An operation that a request works at, and the record of its volume."""
+    """An operation that a request has claimed, and the record of its volume."""
 
     def __init__(self, store: Store, now: Callable[[], float], operation: VolumeOperation) -> None:
         self._store = store
@@ -56,9 +56,9 @@ class Claim:
             self.record = store.run(operations.RECORDS.read(store.keys, operation.volume))
 
     def save(self, step: str, **data: Any) -> VolumeOperation:
-        """Write how far it is, before the next thing is asked; ``data`` is added to its data.
+        """Write the progress before the next request; ``data`` is added to its data.
 
-        :raises PeerError: when the claim was lost meanwhile: somebody else goes on
+        :raises PeerError: when the claim was lost: another process continues
         """
         saved = replace(self.operation, step=step, data={**self.operation.data, **data})
         if not self._store.run(operations.JOBS.replace(self._store.keys, self.operation, saved)):
@@ -67,13 +67,13 @@ class Claim:
         return saved
 
     def save_outcome(self, outcome: Outcome) -> None:
-        """Write what became of it, and let others go on; nothing of the operation when the claim was lost."""
+        """Write the outcome, and release the claim; the operation is not written when the claim was lost."""
         for change in _changes(self._store.keys, self.record, outcome):
             self._store.run(change)
         self._store.run(operations.release(self._store.keys, self.operation, outcome.operation))
 
     def replace_record(self, record: VolumeRecord) -> bool:
-        """Write another record of the volume; False when somebody else did."""
+        """Write another record of the volume; return False when another process did."""
         store, known = self._store, self.record
         assert known is not None
         if record != known and not store.run(operations.RECORDS.replace(store.keys, known, record)):
@@ -82,11 +82,11 @@ class Claim:
         return True
 
     def fail(self, reason: str) -> None:
-        """Write why nothing becomes of it."""
+        """Write the reason of its failure."""
         self.save_outcome(Outcome(failed(self.operation, self._now(), reason), self.record))
 
     def release(self) -> None:
-        """Release the claim; others go on with the operation as it is."""
+        """Release the claim; other processes continue the operation in its present state."""
         self.save_outcome(Outcome(self.operation, self.record))
 
 
@@ -95,7 +95,7 @@ async def save_outcome_async(
 ) -> bool:
     """Write an outcome as :meth:`Claim.save_outcome` does, for asyncio; False when the claim was lost.
 
-    :param before: what was known of the volume
+    :param before: the former record of the volume
     """
     for change in _changes(store.keys, before, outcome):
         await store.run(change)
@@ -112,7 +112,7 @@ def _changes(keys: Keys, before: VolumeRecord | None, outcome: Outcome) -> Itera
 
 
 def _change(keys: Keys, before: VolumeRecord | None, after: VolumeRecord | None) -> Operation[bool] | None:
-    """The command that turns the record ``before`` into ``after``; None when they are the same."""
+    """Return the command that changes the record ``before`` to ``after``; None when they are equal."""
     if before == after:
         return None
     if after is None:

@@ -1,15 +1,15 @@
-"""Measures what a pool carries: fio runs on a volume that is made for it, and deleted afterwards.
+"""Measures the capacity of a pool: fio runs on a volume that is created for it, and deleted afterwards.
 
 Theory of operation.
 
-* A private volume type of our own names the pool, and our service user makes a volume of it.  The type has no QoS.
-* A konnector attaches the volume without an account, so that no policy concerns it, and with an empty stack.  The
-  volume has no record: nobody else attaches it, and it has no floor.
-* Each look at the operation takes one step, and is repeated after a crash: type and volume are found by the id of the
-  operation, and the konnector begins once however often it is asked to.  An attachment that was interrupted, or a
-  measurement that ended with its konnector, is given up.
-* Whatever happens, the operation ends by :meth:`PoolMeasurement._clear`: what was made is taken away, at the konnector
-  first, and the type last, which Cinder keeps while a volume is of it.
+* A private volume type names the pool, and the service user creates a volume of it.  The type has no QoS.
+* A konnector attaches the volume without an account, so that no policy applies to it, and with an empty stack.  The
+  volume has no record: it is not attached otherwise, and it has no floor.
+* Each call of :meth:`PoolMeasurement.advance` takes one step, and is repeated after a crash: type and volume are found
+  by the id of the operation, and the konnector begins only once.  An interrupted attachment, or a measurement that
+  ended with its konnector, is ended as failed.
+* In every case, the operation ends by :meth:`PoolMeasurement._clear`: its objects are deleted, at the konnector first,
+  and the type last, which Cinder keeps while it has a volume.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sluice_volumes.cinder.records import AVAILABLE, IN_USE, OPERATION, CinderTy
 from sluice_volumes.messages import FIGURES, PoolCalibration, VolumeOperation, VolumeRecord
 from sluice_volumes.outcomes import ASKED, Outcome, done, failed
 
-#: The steps: there is a type, a volume of it (:data:`ASKED`), a konnector has it, fio runs, all is taken away.
+#: The steps: the type exists, the volume exists (:data:`ASKED`), a konnector has it, fio runs, all objects are deleted.
 TYPED: Final = "typed"
 ATTACHED: Final = "attached"
 MEASURING: Final = "measuring"
@@ -34,23 +34,23 @@ CLEARING: Final = "clearing"
 #: States of a measurement at a konnector.
 RUNNING: Final = "running"
 MEASURED: Final = "measured"
-#: What a volume is that Cinder could not delete.
+#: The status of a volume that Cinder could not delete.
 _STAYS: Final = "error_deleting"
-#: In the extra specs of the type: the operation that it is for.
+#: In the extra specs of the type: its operation.
 OPERATION_SPEC: Final = "sluice:operation"
-#: In the operation's data while it is under way: extra specs that name the pool, why nothing was measured, and what fio
-#: does now.
+#: In the operation's data while it is in progress: extra specs that name the pool, the reason of a failure, and the
+#: present phase of fio.
 SPECS: Final = "specs"
 _FAULT: Final = "fault"
 _PHASE: Final = "phase"
-#: How fio sees the volume.
+#: The kind of export for fio.
 _EXPORT: Final = "block"
 
 
 class PoolMeasurement:
-    """Brings measurements of pools to their end.
+    """Runs measurements of pools to their end.
 
-    :param cinder: with our service user's rights
+    :param cinder: with the rights of the service user
     :param now: unix seconds
     """
 
@@ -68,16 +68,16 @@ class PoolMeasurement:
         }
 
     def advance(self, operation: VolumeOperation, record: VolumeRecord | None) -> Outcome:
-        """The operation one step further.
+        """Return the operation one step further.
 
-        :raises PeerError: when Cinder or the konnector is away; it is to be repeated then
+        :raises PeerError: when Cinder or the konnector is unreachable; the caller repeats this
         """
         try:
             return self._steps[operation.step](operation)
         except CallerError as error:
             if operation.step != CLEARING:
                 return _at(operation, CLEARING, **{_FAULT: str(error)})
-            if isinstance(error, NotFound):  # it went meanwhile
+            if isinstance(error, NotFound):  # it was deleted meanwhile
                 return Outcome(operation, None)
             return self._ended(operation, f"what it made stays in cinder as `{type_name(operation)}`: {error}")
 
@@ -123,7 +123,7 @@ class PoolMeasurement:
         return _at(operation, ATTACHED, attached_volumes=others)
 
     def _count_attached(self, volume: CinderVolume) -> int:
-        """The other volumes of its pool that somebody may use now."""
+        """Return the number of other attached volumes of its pool."""
         known = self._cinder.volumes(everybody=True)
         return sum(one.pool == volume.pool and one.status == IN_USE and one.id != volume.id for one in known)
 
@@ -147,7 +147,7 @@ class PoolMeasurement:
         return replace(_at(operation, CLEARING, **figures), calibration=found)
 
     def _clear(self, operation: VolumeOperation) -> Outcome:
-        """Delete what the measurement made; the operation is unchanged until all of it has gone."""
+        """Delete the objects of the measurement; the operation is unchanged until all of them are deleted."""
         for volume in self._own_volumes(operation):
             if volume.status == _STAYS:
                 raise Conflict(f"the volume `{volume.id}` is `{_STAYS}`")
@@ -165,7 +165,7 @@ class PoolMeasurement:
         return self._ended(operation)
 
     def _ended(self, operation: VolumeOperation, *faults: str) -> Outcome:
-        """The operation at its end, well unless it has a fault."""
+        """Return the ended operation, succeeded unless it has a fault."""
         given = dict(operation.data)
         del given[SPECS]
         given.pop(_PHASE, None)
@@ -193,7 +193,7 @@ class PoolMeasurement:
 
 
 def type_name(operation: VolumeOperation) -> str:
-    """The name of the volume type, and of the volume, that an operation makes."""
+    """Return the name of the volume type, and of the volume, of an operation."""
     return f"sluice-calibrate-{operation.id}"
 
 
@@ -203,7 +203,7 @@ def _at(operation: VolumeOperation, step: str, **data: Any) -> Outcome:
 
 def _figure(shown: Mapping[str, Any], name: str) -> float:
     """
-    :raises Conflict: when it is no rate
+    :raises Conflict: when it is not a rate
     """
     value = shown.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value) or value <= 0:

@@ -1,20 +1,21 @@
-"""Operations on volumes: how each is asked for, and how what was asked is found done, or found wrong, or is undone.
+"""Operations on volumes: their requests, and the checks that complete, fail or undo them.
 
 Theory of operation.
 
-* An operation is written, then Cinder is asked with the rights of whoever ordered it (:meth:`OperationReconciler.ask`),
-  then the operation says ``asked``.  From there on :meth:`OperationReconciler.advance` finishes it with our service
-  user's rights, for a request or for an actor host.
+* An operation is written, then Cinder is called with the rights of the submitting user
+  (:meth:`OperationReconciler.ask`), then the operation's step is ``asked``.  From there on
+  :meth:`OperationReconciler.advance` finishes it with the rights of the service user, for a request or for an actor
+  host.
 * Each step reads what Cinder and the konnector have now, so that it may be repeated after any crash.
-* One that does not say ``asked`` may have been asked nevertheless, by a process that died between the two.  What is
-  made carries the operation's id and is found by it; other changes are seen in the volume.  What cannot be found
-  :data:`PATIENCE` seconds after the order was never asked, and has failed.
-* A volume or a snapshot that Cinder failed to make is deleted.
+* An operation without the step ``asked`` may have been requested nevertheless, by a process that stopped in between.
+  Created objects carry the operation's id and are found by it; other changes are visible in the volume.  A change that
+  is not found :data:`PATIENCE` seconds after the submission was never requested, and the operation has failed.
+* A volume or a snapshot that Cinder failed to create is deleted.
 * Attachments and detachments: :mod:`sluice_volumes.attachments`; calibrations of pools:
   :mod:`sluice_volumes.pool_measurement`.
 
-But for the claim of a request, which says how far an attachment is, nothing is written here: whoever calls keeps what
-is returned.
+Except for the claim of a request, which records the progress of an attachment, nothing is written here: the caller
+writes the result.
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ from sluice_volumes.pool_measurement import PoolMeasurement
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-#: Seconds after which what cannot be found was never asked for.
+#: Seconds after which a change that is not found was never requested.
 PATIENCE: Final = 120.0
-#: When the user of a volume that has grown sees its size.
+#: When the user of an extended volume sees its size.
 NOW: Final = "now"
 AFTER_ATTACH: Final = "after the next attach"
 
@@ -59,8 +60,8 @@ AFTER_ATTACH: Final = "after the next attach"
 class OperationReconciler:
     """Finishes operations.
 
-    :param cinder: with our service user's rights
-    :param account_prefix: what makes a project's id an account
+    :param cinder: with the rights of the service user
+    :param account_prefix: the prefix of accounts before the project's id
     :param now: unix seconds
     """
 
@@ -82,10 +83,10 @@ class OperationReconciler:
         }
 
     def ask(self, claim: Claim, request: Request) -> Outcome:
-        """Ask Cinder and the konnector for a new operation, for the request that ordered it.
+        """Send the requests of a new operation to Cinder and the konnector, for the request that submitted it.
 
-        :raises CallerError: when it is refused
-        :raises PeerError: when nobody knows whether it was asked for
+        :raises CallerError: when Cinder or the konnector refuses it
+        :raises PeerError: when it is unknown whether it was requested
         """
         if claim.operation.what == ATTACH:
             return self._attachments.attach(claim, request)
@@ -96,17 +97,17 @@ class OperationReconciler:
         return Outcome(ask_cinder(claim.operation, claim.record, request), claim.record)
 
     def advance(self, operation: VolumeOperation, record: VolumeRecord | None) -> Outcome:
-        """Bring an operation as far as Cinder and the konnector are; it is unchanged while Cinder works at it.
+        """Bring an operation to the state of Cinder and the konnector; it is unchanged while Cinder works on it.
 
-        :param record: what is known of its volume
-        :raises PeerError: when Cinder or the konnector is away; it is to be repeated then
+        :param record: the record of its volume
+        :raises PeerError: when Cinder or the konnector is unreachable; the caller repeats this
         """
         if operation.state != UNDER_WAY or operation.what not in self._steps:
             return Outcome(operation, record)
         return self._steps[operation.what](operation, record)
 
     def try_advance(self, operation: VolumeOperation, record: VolumeRecord | None) -> Outcome:
-        """As :meth:`advance`: failed when it is refused, unchanged while Cinder or the konnector is away."""
+        """As :meth:`advance`: failed when it is refused, unchanged while Cinder or the konnector is unreachable."""
         try:
             return self.advance(operation, record)
         except CallerError as error:
@@ -136,7 +137,7 @@ class OperationReconciler:
         return found[0] if found else None
 
     def _unless_patient(self, operation: VolumeOperation, reason: str) -> VolumeOperation:
-        """The operation as failed, or unchanged while the request that ordered it may still ask Cinder."""
+        """Return the operation as failed, or unchanged while its request may still call Cinder."""
         if operation.step != ASKED and self._now() - operation.created < PATIENCE:
             return operation
         return failed(operation, self._now(), reason)
@@ -196,7 +197,7 @@ class OperationReconciler:
         record_after: VolumeRecord | None,
     ) -> Outcome:
         """
-        :param left: what was to be deleted, as long as Cinder has it
+        :param left: the object to delete, as long as Cinder has it
         """
         if left is None:
             return Outcome(done(operation, self._now()), record_after)
@@ -213,9 +214,9 @@ class OperationReconciler:
 
 
 def ask_cinder(operation: VolumeOperation, record: VolumeRecord | None, request: Request) -> VolumeOperation:
-    """Ask Cinder for an operation that is nothing but one request to it; the operation as asked for.
+    """Send an operation that consists of one request to Cinder; return the operation as requested.
 
-    What is made carries the id of the operation, by which whoever goes on finds it.
+    Created objects carry the id of the operation, by which another process finds them.
     """
     cinder, volume, data = request.cinder, operation.volume, operation.data
     mark = {OPERATION: operation.id}
@@ -225,7 +226,7 @@ def ask_cinder(operation: VolumeOperation, record: VolumeRecord | None, request:
             operation = replace(operation, volume=made.id, project=made.project or operation.project)
         case messages.EXTEND:
             size = data["size"] + (record.header_gib if record else 0)
-            if request.size < size:  # else it has grown already, behind our back
+            if request.size < size:  # else it was extended already, without Sluice
                 cinder.extend(volume, size)
         case messages.RETYPE:
             cinder.retype(volume, data["tier"])
@@ -240,7 +241,7 @@ def ask_cinder(operation: VolumeOperation, record: VolumeRecord | None, request:
 
 
 def _or_none(read: Callable[[str], T], name: str) -> T | None:
-    """Read something of Cinder's; None when Cinder has nothing of that id."""
+    """Return the result of ``read``; None when Cinder has no object with that id."""
     try:
         return read(name)
     except NotFound:
@@ -248,7 +249,7 @@ def _or_none(read: Callable[[str], T], name: str) -> T | None:
 
 
 def new_record(volume: CinderVolume, account_prefix: str, operation: VolumeOperation, now: float) -> VolumeRecord:
-    """The record of a volume that was never attached through Sluice."""
+    """Return the record of a volume that was never attached through Sluice."""
     project = volume.project or operation.project
     return VolumeRecord(
         volume.id, project, account_prefix + project, volume.name, str(operation.data.get("tier", "")), created=now,

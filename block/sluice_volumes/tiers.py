@@ -1,11 +1,11 @@
-"""Which pools meet a demand, which tier is the cheapest that does, and how Cinder's scheduler is told.
+"""Which pools meet a demand, which tier is the cheapest that does, and the extra specs for Cinder's scheduler.
 
-A tier promises: each of its volumes has so many replicas, so much bandwidth, so many operations per second.  A demand
-asks for that.  A pool meets both when what was measured of it is enough, or what it claims where nothing was measured;
-one that claims nothing meets no demand of that kind.
+A tier has a number of replicas, a bandwidth and operations per second for each of its volumes.  A demand requires such
+values.  A pool meets both when its measured capacity is enough, or its reported one if it was not measured; a pool that
+reports nothing meets no demand of that kind.
 
 Cinder's scheduler chooses the pool of a new volume by the extra specs of its type (:func:`extra_specs`), which it
-compares with what pools claim.  Where a measurement says something else than a claim, the specs name the pools.
+compares with the reports of pools.  If a measurement differs from a report, the specs name the pools.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from sluice_volumes.messages import Pool, PoolCalibration, Tier
 
 NO_RESILIENCY: Final = "none"
 RAID: Final = "raid"
-#: How volumes are reached.
+#: The ways to reach volumes.
 FABRICS: Final = ("nbd", "iscsi", "rbd", "nfs", "fc")
-#: What a volume must have, besides room.
+#: Demands on a volume, besides space.
 DEMANDS: Final = ("resiliency", "bandwidth", "iops", "fabric")
-#: Operations per second beyond which no volume is limited, and no demand goes.
+#: Greatest limit and greatest demand, in operations per second.
 MOST_IOPS: Final = 1e9
-#: More replicas nobody keeps.
+#: Greatest number of replicas.
 MOST_REPLICAS: Final = 9
-#: Pools say their bandwidth in MB/s.
+#: Pools report their bandwidth in MB/s.
 MB: Final = 1e6
-#: In the extra specs of a type that is a tier: its name.
+#: In the extra specs of a tier's type: its name.
 TIER: Final = "sluice:tier"
-#: There, too: the cluster that keeps the type.
+#: In the same specs: the cluster that keeps the type.
 MANAGED: Final = "sluice:managed"
-#: Fabric → how Cinder's drivers call it.
+#: Fabric → its name in Cinder's drivers.
 _PROTOCOLS: Final = {"rbd": "ceph", "iscsi": "iSCSI", "fc": "FC"}
 
 Pools = Mapping[str, Pool]
@@ -42,7 +42,7 @@ Calibrations = Mapping[str, PoolCalibration]
 
 @dataclass(frozen=True, slots=True)
 class Demands:
-    """What a volume must have; bytes and operations per second, and bytes of size.  Empty or 0: anything."""
+    """Demands on a volume; bytes and operations per second, and bytes of size.  Empty or 0: none."""
 
     resiliency: str = ""
     bandwidth: float = 0.0
@@ -52,12 +52,12 @@ class Demands:
 
     @classmethod
     def of_tier(cls, tier: Tier, size: float = 0.0) -> Demands:
-        """What pools of ``tier`` must have, for a volume of ``size`` bytes."""
+        """Return the demands of ``tier`` on pools, for a volume of ``size`` bytes."""
         return cls(tier.resiliency, tier.bandwidth, tier.iops, tier.fabric, size)
 
     @classmethod
     def of_action(cls, params: Mapping[str, Scalar]) -> Demands:
-        """What the ``tier`` action of a policy demands."""
+        """Return the demands of a policy's ``tier`` action."""
         resiliency, fabric = (str(params.get(name, "")) for name in ("resiliency", "fabric"))
         bandwidth, iops = (float(params.get(name, 0.0)) for name in ("bandwidth", "iops"))
         return cls(resiliency, bandwidth, iops, fabric)
@@ -65,14 +65,14 @@ class Demands:
 
 @dataclass(frozen=True, slots=True)
 class Unmet:
-    """A demand that no pool meets: its name, and what comes nearest, empty when no pool says anything of it."""
+    """A demand that no pool meets: its name, and the nearest value, empty when no pool reports one."""
 
     name: str
     nearest: str
 
 
 def resiliency_rank(text: str) -> int:
-    """How much ``text`` survives: none 0, RAID 1, else the number of replicas; -1 when it says nothing."""
+    """Return the rank of a resiliency: none 0, RAID 1, else the number of replicas; -1 for an empty text."""
     if text == RAID:
         return 1
     if text == NO_RESILIENCY:
@@ -81,14 +81,14 @@ def resiliency_rank(text: str) -> int:
 
 
 def bandwidth(pool: Pool, measured: PoolCalibration | None = None) -> float:
-    """Bytes per second of a pool, the smaller of reads and writes; -1 when nothing is known."""
+    """Return the bytes per second of a pool, the smaller of reads and writes; -1 when unknown."""
     if measured is not None:
         return min(measured.read_bw, measured.write_bw)
     return _number(pool, "bandwidth") * MB if _number(pool, "bandwidth") >= 0 else -1.0
 
 
 def iops(pool: Pool, measured: PoolCalibration | None = None) -> float:
-    """Operations per second of a pool, the smaller of reads and writes; -1 when nothing is known."""
+    """Return the operations per second of a pool, the smaller of reads and writes; -1 when unknown."""
     return _number(pool, "iops") if measured is None else min(measured.read_iops, measured.write_iops)
 
 
@@ -100,27 +100,27 @@ def _number(pool: Pool, name: str) -> float:
 
 
 def unmet(pool: Pool, demands: Demands, measured: PoolCalibration | None = None) -> list[str]:
-    """The names of the demands that a pool does not meet."""
+    """Return the names of the demands that a pool does not meet."""
     rank = resiliency_rank(demands.resiliency) if demands.resiliency else -1
     checks = {
         "resiliency": not demands.resiliency or resiliency_rank(pool.capabilities.get("resiliency", "")) >= rank,
         "bandwidth": bandwidth(pool, measured) >= demands.bandwidth if demands.bandwidth else True,
         "iops": iops(pool, measured) >= demands.iops if demands.iops else True,
         "fabric": demands.fabric in ("", pool.capabilities.get("fabric", "")),
-        # a pool that does not know what is free is left to Cinder
+        # a pool that does not report its free space is left to Cinder
         "size": pool.free < 0 or pool.free >= demands.size,
     }
     return [name for name, met in checks.items() if not met]
 
 
 def meeting_pools(demands: Demands, pools: Pools, calibrations: Calibrations) -> list[Pool]:
-    """The pools that meet all ``demands``, the one with most free space first."""
+    """Return the pools that meet all ``demands``, the one with most free space first."""
     found = [one for one in pools.values() if not unmet(one, demands, calibrations.get(one.name))]
     return sorted(found, key=lambda pool: (-pool.free, pool.name))
 
 
 def matching_tiers(demands: Demands, tiers: Iterable[Tier], pools: Pools, calibrations: Calibrations) -> list[Tier]:
-    """The tiers that promise what is demanded and have a pool for it now, the cheapest first."""
+    """Return the tiers that satisfy the demands and have a pool for them now, the cheapest first."""
     matching = [
         one
         for one in tiers
@@ -139,10 +139,10 @@ def _promises(tier: Tier, demands: Demands) -> bool:
 
 
 def unmet_by_all(demands: Demands, pools: Pools, calibrations: Calibrations) -> list[Unmet]:
-    """The demands that not one pool meets, each with the nearest value; none when only all together are too much."""
+    """Return the demands that no pool meets, each with the nearest value; empty when each alone is met."""
     all_names = (*DEMANDS, "size")
     missed = [set(unmet(one, demands, calibrations.get(one.name))) for one in pools.values()]
-    # without any pool each demand that was made is one that no pool meets
+    # without any pool, no demand is met
     names = set.intersection(*missed) if missed else {name for name in all_names if getattr(demands, name)}
     return [Unmet(name, _nearest(name, pools, calibrations)) for name in all_names if name in names]
 
@@ -165,9 +165,9 @@ def _values(pool: Pool, measured: PoolCalibration | None) -> dict[str, float]:
 
 
 def extra_specs(tier: Tier, cluster: str, pools: Pools, calibrations: Calibrations) -> dict[str, str]:
-    """The extra specs of a tier's volume type.
+    """Return the extra specs of a tier's volume type.
 
-    :param cluster: which cluster keeps the type
+    :param cluster: the cluster that keeps the type
     """
     specs = {TIER: tier.name, MANAGED: cluster}
     if tier.fabric:
@@ -188,9 +188,9 @@ def extra_specs(tier: Tier, cluster: str, pools: Pools, calibrations: Calibratio
 
 
 def _named_pools(chosen: Iterable[Pool], pools: Pools) -> dict[str, str]:
-    """The extra spec that names ``chosen`` and no other pool, as far as one can.
+    """Return the extra spec that names ``chosen`` and no other pool, as far as possible.
 
-    Of a driver without pools, as Cinder's own for NFS and Ceph are, only the back end has a name.
+    With a driver without pools, such as Cinder's own for NFS and Ceph, only the back end has a name.
     """
     names = {one.name: one.specs.get("pool_name", "") for one in chosen}
     if all(names.values()):

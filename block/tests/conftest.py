@@ -17,7 +17,7 @@ def built(tmp_path_factory):
 
 @pytest.fixture
 def page_file(tmp_path):
-    """Where a page lies that has no limits."""
+    """The path of a page without limits."""
     Page.create(tmp_path / "page").close()
     return tmp_path / "page"
 
@@ -31,7 +31,7 @@ def page(page_file):
 
 @pytest.fixture(scope="session")
 def uploadable(tmp_path_factory):
-    """Builds a filter of ``uploaded/filters`` as somebody would who uploads it; the code."""
+    """Builds a filter of ``uploaded/filters`` like a user who uploads it; returns the code."""
     folder = tmp_path_factory.mktemp("uploadable")
     sources = Path(__file__).parent / "uploaded" / "filters"
 

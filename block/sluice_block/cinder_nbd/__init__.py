@@ -1,1 +1,1 @@
-"""Files and NBD exports of the Cinder driver; only `cinder_api` knows Cinder."""
+"""Files and NBD exports of the Cinder driver; only `cinder_api` imports Cinder."""

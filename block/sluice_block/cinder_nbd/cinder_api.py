@@ -1,4 +1,4 @@
-"""What the driver asks of Cinder, and its exceptions."""
+"""The driver's calls to Cinder, and Cinder's exceptions."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from oslo_concurrency import processutils
 from sluice_block.cinder_nbd.exports import ExportInUse
 from sluice_block.cinder_nbd.pools import PoolFull
 
-#: What tells one consumer from another, of what os-brick says of a machine.
+#: The fields of os-brick's properties of a machine that identify a consumer.
 _CONNECTOR_KEYS: Final = ("host", "ip", "initiator", "nqn")
 
 
 def pool_name(host: str) -> str:
-    """The pool of ``machine@back end#pool``."""
+    """Return the pool of ``machine@back end#pool``."""
     return str(volume_utils.extract_host(host, "pool"))
 
 
@@ -30,13 +30,13 @@ def consumer(connector: Mapping[str, Any]) -> str:
 
 
 def is_attached(volume: Any) -> bool:
-    """True when Cinder has recorded who has the volume."""
+    """Whether Cinder has recorded an attachment of the volume."""
     found = objects.VolumeAttachmentList.get_all_by_volume_id(context.get_admin_context(), volume.id)
     return any(one.connector or one.attach_status == "attached" for one in found)
 
 
 def may_be_attached(volume_id: str) -> bool:
-    """False when Cinder knows that nobody has or gets the volume, or has no such volume."""
+    """Whether the volume may be attached; False when Cinder has no attachment of it, or no such volume."""
     try:
         volume = objects.Volume.get_by_id(context.get_admin_context(), volume_id)
     except exception.VolumeNotFound:
@@ -47,7 +47,7 @@ def may_be_attached(volume_id: str) -> bool:
 def run(command: Sequence[str]) -> None:
     """Run a program to its end, without blocking Cinder's other threads.
 
-    :raises OSError: with what it said; the number is that of a full file system or EIO
+    :raises OSError: with the program's output; the number is that of a full file system or EIO
     """
     try:
         utils.execute("env", "LC_ALL=C", *command)
@@ -58,9 +58,9 @@ def run(command: Sequence[str]) -> None:
 
 @contextlib.contextmanager
 def translated(name: str) -> Iterator[None]:
-    """Translate errors about the volume or snapshot ``name`` to Cinder's exceptions.
+    """Translate errors of the volume or snapshot ``name`` to Cinder's exceptions.
 
-    :raises VolumeBackendAPIException: for what files and exports raise
+    :raises VolumeBackendAPIException: for exceptions of files and exports
     """
     try:
         yield

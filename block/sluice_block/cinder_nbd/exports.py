@@ -2,11 +2,13 @@
 
 Rules of this file:
 
-* The record is written before nbdkit starts and removed before it ends, so that a process without a record is what a
-  crash left and may be ended, and a record without a process is an export that died and may be started again.
-* An export keeps its socket, port and key for as long as its attachment lives: a client that lost it connects again.
-  The next attachment has others, so that whoever lost the volume for good does not reach it by connecting again.
-* The folder is its owner's alone, so only its owner (and root) reaches a unix socket in it.  The key of an export over
+* The record is written before nbdkit starts and removed before it ends, so that a process without a record was left by
+  a crash and may be ended, and a record without a process is an export that ended unexpectedly and may be started
+  again.
+* An export keeps its socket, port and key as long as its attachment exists: a client that lost the connection connects
+  again.  The next attachment has others, so that a former client cannot reach the volume by connecting again.
+* Only the owner may enter the folder, so only the owner (and root) reaches a unix socket in it.  The key of an export
+  over
   TCP is in a file there, and never on a command line.
 """
 
@@ -28,11 +30,11 @@ from sluice_block.cinder_nbd.pools import Run
 
 #: Bytes of a pre-shared key.
 _KEY_SIZE: Final = 32
-#: Threads of a connection, each of which does one request: of one that may have several requests under way, and of one
-#: that has one at a time, where others would only be woken.
+#: Threads of a connection, each of which processes one request: for a connection with several requests at a time, and
+#: for one with one at a time, where further threads would only be woken.
 SHARED: Final = 4
 SINGLE: Final = 1
-#: Times that a port is chosen: another program may take it before nbdkit does.
+#: Number of attempts to choose a port, since another program may take it before nbdkit does.
 _PORT_TRIES: Final = 10
 #: Linux refuses unix socket paths of more than 107 bytes.
 _SOCKET_PATH_LIMIT: Final = 107
@@ -44,9 +46,9 @@ class ExportInUse(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """What one consumer was given: ``port`` is None for a unix socket; ``key`` is hexadecimal, empty without TLS.
+    """The export of one consumer: ``port`` is None for a unix socket; ``key`` is hexadecimal, empty without TLS.
 
-    ``serial`` makes the path of the socket this export's own; empty for exports of a version that had none.
+    ``serial`` makes the path of the socket unique; empty for exports of a version without it.
     """
 
     volume_id: str
@@ -71,9 +73,9 @@ class Exports:
         self._run = run
 
     def prepare(self) -> None:
-        """Make the folder, which nobody else may enter.
+        """Make the folder, which only its owner may enter.
 
-        :raises ValueError: when sockets in it would have too long a path
+        :raises ValueError: when the paths of sockets in it would be too long
         """
         longest = self._folder / f"{'0' * 36}.sock"
         if len(os.fsencode(longest)) > _SOCKET_PATH_LIMIT:
@@ -82,12 +84,12 @@ class Exports:
         self._folder.chmod(0o700)
 
     def _socket_path(self, export: Export) -> Path:
-        """Where an export listens when it does not listen on a port."""
+        """The socket of an export without a port."""
         name = f"{_digits(export.volume_id)}{export.serial}" if export.serial else export.volume_id
         return self._folder / f"{name}.sock"
 
     def find(self, volume_id: str) -> Export | None:
-        """The export of the volume, dead or alive."""
+        """Return the export of the volume, running or not."""
         try:
             record = json.loads(self._record(volume_id).read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -105,11 +107,11 @@ class Exports:
     def open(
         self, volume_id: str, name: str, path: Path, consumer: str, readonly: bool, tls: bool, threads: int = SHARED
     ) -> Export:
-        """The export of the file ``path`` for ``consumer``: the one that lives, else a new one.
+        """Return the export of the file ``path`` for ``consumer``: the running one, else a new one.
 
-        :param tls: over TCP with a pre-shared key instead of a unix socket
-        :param threads: of each connection
-        :raises ExportInUse: when there is one of another consumer's, dead or alive: it comes back
+        :param tls: over TCP with a pre-shared key in place of a unix socket
+        :param threads: number per connection
+        :raises ExportInUse: when another consumer has one, running or not, since that is restarted
         :raises OSError: when nbdkit does not start
         """
         known = self.find(volume_id)
@@ -137,7 +139,7 @@ class Exports:
         raise AssertionError("the last try returns or raises")
 
     def close(self, volume_id: str) -> None:
-        """End the export of the volume and return when it is gone; harmless without one."""
+        """End the export of the volume and return when it has ended; do nothing without one."""
         self._record(volume_id).unlink(missing_ok=True)
         self._process(volume_id).end()
         for stem in (volume_id, f"{_digits(volume_id)}????"):
@@ -150,7 +152,7 @@ class Exports:
         return self._process(volume_id).pid() is not None
 
     def restore(self, volume_id: str) -> None:
-        """Bring the export of an attached volume back: start what died, resume what a crash left paused.
+        """Restore the export of an attached volume: start an ended process, resume one that a crash left paused.
 
         :raises OSError: when nbdkit does not start
         """
@@ -168,7 +170,7 @@ class Exports:
 
     @contextlib.contextmanager
     def paused(self, volume_id: str) -> Iterator[None]:
-        """No write reaches the volume in this block; its consumer waits."""
+        """Within this block no write reaches the volume; its consumer waits."""
         process = self._process(volume_id)
         process.pause()
         try:
@@ -181,15 +183,15 @@ class Exports:
         if export.port is not None:
             listen = [f"--ipaddr={export.address}", f"--port={export.port}", "--tls=require"]
             listen.append(f"--tls-psk={self._key_file(export.volume_id)}")
-        self._socket_path(export).unlink(missing_ok=True)  # nbdkit leaves it behind
+        self._socket_path(export).unlink(missing_ok=True)  # nbdkit does not remove it
         mode = ["--readonly"] if export.readonly else []
         options = [f"--exportname={export.name}", f"--threads={export.threads}", *mode, *listen]
         self._process(export.volume_id).start([*options, "file", f"file={export.path}"], self._run)
 
     def _free_port(self) -> int:
-        """A port that nobody listens on now.
+        """Return a port without a listener.
 
-        :raises OSError: when there is none
+        :raises OSError: when all ports are in use
         """
         family = socket.AF_INET6 if ":" in self._address else socket.AF_INET
         for port in secrets.SystemRandom().sample(self._ports, len(self._ports)):
@@ -231,5 +233,5 @@ class Exports:
 
 
 def _digits(volume_id: str) -> str:
-    """The id without its hyphens, which leaves room in the path of a socket."""
+    """Return the id without its hyphens, for a shorter socket path."""
     return volume_id.replace("-", "")

@@ -1,8 +1,7 @@
 """The nbdkit process of one export: started as a daemon, found again by its pid file, paused and ended.
 
-A pid file may name a stranger: after a reboot, or when the pid was given away.  So the process must also have this pid
-file on its command line, which no other one has.  It is a session of its own, which the end of whoever started it does
-not reach.
+A pid file may name another process: after a reboot, or when the pid was reused.  So the process must also have this pid
+file on its command line, which no other process has.  It has a session of its own, and does not end with its starter.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ from typing import Final
 
 from sluice_block.cinder_nbd.pools import Run
 
-#: Seconds that nbdkit gets to serve.
+#: Seconds for its start.
 _START_LIMIT: Final = 20.0
-#: Seconds that it gets to end by itself, which it does not while a client is connected.  To kill it then loses nothing:
-#: what it answered is in the file.
+#: Seconds for its end, which it delays while a client is connected.  A later SIGKILL loses no data: what it answered is
+#: in the file.
 _TERM_LIMIT: Final = 1.0
 _KILL_LIMIT: Final = 10.0
 _POLL_SECONDS: Final = 0.02
@@ -28,14 +27,14 @@ _POLL_SECONDS: Final = 0.02
 
 @dataclass(frozen=True, slots=True)
 class NbdkitProcess:
-    """Whatever nbdkit runs with ``pid_file``; at most one does."""
+    """The nbdkit with ``pid_file``; at most one runs."""
 
     pid_file: Path
 
     def start(self, arguments: Sequence[str], run: Run) -> None:
         """Start it and wait until it serves.
 
-        :raises OSError: when it does not, with what it said
+        :raises OSError: when it does not, with its output
         """
         self.pid_file.unlink(missing_ok=True)
         run(["setsid", "nbdkit", self._option(), *arguments])
@@ -55,18 +54,18 @@ class NbdkitProcess:
         return pid if self._is_ours(pid) else None
 
     def pause(self) -> None:
-        """Stop the process until :meth:`resume`; it writes nothing to the file meanwhile."""
+        """Stop the process until :meth:`resume`; it does not write to the file meanwhile."""
         pid = self.pid()
         if pid is not None and self._signal(signal.SIGSTOP):
             while _running_threads(pid):
                 time.sleep(_POLL_SECONDS)
 
     def resume(self) -> None:
-        """End a pause; harmless without one."""
+        """End a pause; do nothing without one."""
         self._signal(signal.SIGCONT)
 
     def end(self) -> None:
-        """End the process, paused or not, and return when it is gone."""
+        """End the process, paused or not, and return when it has ended."""
         for number, limit in ((signal.SIGTERM, _TERM_LIMIT), (signal.SIGKILL, _KILL_LIMIT)):
             self._signal(number)
             self.resume()
@@ -89,7 +88,7 @@ class NbdkitProcess:
         return os.fsencode(self._option()) in words
 
     def _signal(self, number: int) -> bool:
-        """Send signal ``number``; return False when the process is gone."""
+        """Send signal ``number``; return False when the process has ended."""
         pid = self.pid()
         if pid is None:
             return False
@@ -98,7 +97,7 @@ class NbdkitProcess:
         except ProcessLookupError:
             return False
         try:
-            if not self._is_ours(pid):  # asked again now that the pid cannot change hands
+            if not self._is_ours(pid):  # checked again now that the pid cannot be reused
                 return False
             signal.pidfd_send_signal(handle, number)
         except ProcessLookupError:
@@ -109,7 +108,7 @@ class NbdkitProcess:
 
 
 def _running_threads(pid: int) -> bool:
-    """True while a thread of the process is neither stopped nor gone: one in a system call stops at its end."""
+    """Whether a thread of the process still runs: a thread in a system call stops at its end."""
     for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
         try:
             state = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0]

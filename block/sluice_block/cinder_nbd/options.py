@@ -38,9 +38,9 @@ OPTIONS: Final = [
 
 
 def port_range(text: str) -> range:
-    """The ports that ``FIRST-LAST`` names.
+    """Return the ports of ``FIRST-LAST``.
 
-    :raises ValueError: when it names none
+    :raises ValueError: when the text has another form
     """
     first, dash, last = text.partition("-")
     if not (dash and first.isdecimal() and last.isdecimal() and 0 < int(first) <= int(last) < 1 << 16):

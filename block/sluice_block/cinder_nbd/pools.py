@@ -1,10 +1,10 @@
-"""Pools of one Cinder back end: folders with a capacity and with capabilities, as one option line each says.
+"""Pools of one Cinder back end: folders with a capacity and with capabilities, each from one option line.
 
 A line is a name and ``key=value`` pairs: ``fast folder=ssd capacity=100 sluice:resiliency=none sluice:fabric=nbd``.
 
-Volumes and snapshots are sparse raw files in a pool's folder.  A file gets its name when it is complete: it is made
-under another name, synchronised and renamed.  So what a crash leaves is never taken for a volume, and every operation
-may be repeated.
+Volumes and snapshots are sparse raw files in a pool's folder.  A file receives its name when it is complete: it is made
+under another name, synchronised and renamed.  So an incomplete file after a crash is never taken for a volume, and
+every operation may be repeated.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ GIB: Final = 1 << 30
 _BLOCK: Final = 512
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _KEY: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*(:[A-Za-z][A-Za-z0-9_.-]*)?")
-#: Keys of what a pool reports that its measurements and the driver decide.
+#: Keys of a pool's report that its measurements and the driver set.
 RESERVED: Final = frozenset(
     {
         "pool_name",
@@ -43,7 +43,7 @@ RESERVED: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Bytes of a pool: its size, what is free, and the sizes of all its volumes and snapshots together."""
+    """Bytes of a pool: its size, its free space, and the total size of its volumes and snapshots."""
 
     total: int
     free: int
@@ -60,9 +60,9 @@ class Pool:
     capabilities: Mapping[str, str] = field(default_factory=dict)
 
     def usage(self) -> Usage:
-        """What the folder holds now.
+        """Return the present usage of the folder.
 
-        :raises OSError: when it cannot be read
+        :raises OSError: when the folder cannot be read
         """
         occupied = provisioned = 0
         with os.scandir(self.folder) as entries:
@@ -81,7 +81,9 @@ class Pool:
         return Usage(self.capacity, max(0, min(free, self.capacity - occupied)), provisioned)
 
     def reported_capabilities(self) -> dict[str, Any]:
-        """The capabilities for Cinder's scheduler, which finds ``a:b`` of a type's extra specs as ``[a][b]`` only."""
+        """Return the capabilities for Cinder's scheduler, which finds ``a:b`` of a type's extra specs only as
+        ``[a][b]``.
+        """
         report: dict[str, Any] = dict(self.capabilities)
         for key, value in self.capabilities.items():
             scope, colon, name = key.partition(":")
@@ -91,10 +93,11 @@ class Pool:
 
 
 def parse_pools(lines: Iterable[str], root: Path, default: str) -> dict[str, Pool]:
-    """Name → pool, as the option's lines say; without a line one pool called ``default``, which is ``root`` itself.
+    """Return name → pool, from the option's lines; without a line one pool called ``default``, which is ``root``
+    itself.
 
     :param root: the folder in which the pools' folders are
-    :raises ValueError: naming the line that says something else, or twice the same
+    :raises ValueError: naming a line that is invalid or repeated
     """
     pools: dict[str, Pool] = {}
     for line in lines:
@@ -137,12 +140,12 @@ def _pairs(pool: str, words: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 _FILE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}")
-#: Runs a program to its end; an OSError says why it failed, with ENOSPC for a full file system.
+#: Runs a program to its end; raises OSError with the reason, with ENOSPC for a full file system.
 Run = Callable[[Sequence[str]], None]
 
 
 class PoolFull(Exception):
-    """There is no space for a copy; ``str`` says how much there is."""
+    """There is no space for a copy; ``str`` has the free space."""
 
 
 class VolumeFiles:
@@ -153,23 +156,23 @@ class VolumeFiles:
         self._run = run
 
     def path(self, name: str) -> Path:
-        """Where the volume or snapshot ``name`` is.
+        """The path of the volume or snapshot ``name``.
 
-        :raises ValueError: for a name that is none of a file in this folder
+        :raises ValueError: for a name that is not that of a file in this folder
         """
         if not _FILE_NAME.fullmatch(name):
             raise ValueError(f"a volume is called `{name}`, expected letters, digits, `_`, `.` and `-`")
         return self._pool.folder / name
 
     def create(self, name: str, size: int) -> None:
-        """A volume of ``size`` bytes that reads as zeros."""
+        """Create a volume of ``size`` bytes that reads as zeros."""
         with self._fresh(name) as fresh:
             os.truncate(fresh, size)
 
     def copy(self, source: Path, name: str, size: int | None = None) -> None:
-        """``name`` is a copy of the file ``source``, extended to ``size`` bytes.
+        """Copy the file ``source`` to ``name``, extended to ``size`` bytes.
 
-        :raises PoolFull: when what ``source`` occupies does not fit
+        :raises PoolFull: when the allocated bytes of ``source`` do not fit
         """
         needed, free = source.stat().st_blocks * 512, self._pool.usage().free
         if needed > free:
@@ -180,13 +183,13 @@ class VolumeFiles:
                 os.truncate(fresh, size)
 
     def extend(self, name: str, size: int) -> None:
-        """Make ``name`` at least ``size`` bytes long; it is never cut."""
+        """Make ``name`` at least ``size`` bytes long; it is never truncated."""
         path = self.path(name)
         if path.stat().st_size < size:
             os.truncate(path, size)
 
     def delete(self, name: str) -> None:
-        """Remove ``name`` and what is left of its making; harmless when it is gone."""
+        """Remove ``name`` and temporary files of its creation; do nothing when they do not exist."""
         path = self.path(name)
         self._unfinished(path).unlink(missing_ok=True)
         path.unlink(missing_ok=True)

@@ -1,1 +1,1 @@
-"""What a volume passes on a machine: its source, its stack, its front, its device, and their processes."""
+"""The data path of a volume on a machine: its source, its stack, its front, its device, and their processes."""

@@ -1,17 +1,18 @@
-"""What a volume's users see where a front is the stack's client: the front's NBD socket, or a block device over it.
+"""A volume's interface to its users if a front is the stack's client: the front's NBD socket, or a block device over
+it.
 
-Block devices are so on kernels that are too old for :mod:`fuse_device`, and those that an earlier konnector attached:
-nbdfuse shows a file over the front's NBD socket, and a loop device lies over that.
+Block devices use a front on kernels that are too old for :mod:`fuse_device`, and those that an earlier konnector
+attached: nbdfuse shows the front's NBD socket as a file, with a loop device over it.
 
-Theory of operation.  The front is a qemu-storage-daemon.  It is an NBD client of the volume's nbdkit and shows what it
-reads as NBD again.  When nbdkit dies, its connection is lost: it connects again and repeats what was not answered, for
-ten minutes (``RECONNECT``).  Errors that nbdkit answers, such as ENOSPC, it passes on at once.
+Theory of operation.  The front is a qemu-storage-daemon.  It is an NBD client of the volume's nbdkit and exports the
+data as NBD again.  When nbdkit ends unexpectedly, the front connects again and repeats unanswered requests, for ten
+minutes (``RECONNECT``).  Errors that nbdkit answers, such as ENOSPC, it passes on at once.
 
-To replace the stack it is told to open the new nbdkit beside the old one and to put it below the node ``volume``
-(``blockdev-reopen``): it lets no request begin, waits for those under way, and goes on with the new one.  So no request
-reaches the source by the old stack after one by the new.
+To replace the stack, the konnector orders it to open the new nbdkit beside the old one and to put it below the node
+``volume`` (``blockdev-reopen``): it holds new requests, waits for those in progress, and continues with the new one.
+So no request reaches the source through the old stack after one through the new.
 
-Its own FUSE export is not used.  With that of QEMU 7.2 and 16 writes of 128 KiB at a time, data of one block were
+QEMU's own FUSE export is not used.  With that of QEMU 7.2 and 16 concurrent writes of 128 KiB, data of one block were
 stored in the place of others.
 """
 
@@ -35,7 +36,7 @@ from sluice_block.datapath.records import BLOCK, NBD
 from sluice_core.errors import PeerError
 
 PROGRAM: Final = "nbdfuse"
-#: Seconds within which it must show the file.
+#: Seconds within which the file must appear.
 _PATIENCE: Final = 20.0
 
 
@@ -47,16 +48,16 @@ class FuseMount:
 
     @property
     def image(self) -> Path:
-        """The file that shows the volume."""
+        """The file that represents the volume."""
         return self._place / "image"
 
     def start(self, server: Path, name: str) -> ProcessRecord:
         """Mount it.
 
-        :param server: the NBD socket, which shows the export ``name``
+        :param server: the NBD socket, which exports ``name``
         :raises PeerError: when the file does not appear
         """
-        self.end()  # what is left of one whose process has ended
+        self.end()  # remove the mount of an ended process
         self._place.mkdir(mode=0o700, exist_ok=True)
         source = f"nbd+unix:///{quote(name, safe='')}?socket={quote(str(server))}"
         ready, log = self.folder / "fuse.pid", self.folder / "fuse.log"
@@ -74,7 +75,7 @@ class FuseMount:
         return read_living(self._record)
 
     def is_mounted(self) -> bool:
-        """Whether something is mounted there, be it dead."""
+        """Whether a file system is mounted there, even if its process has ended."""
         try:
             return self._place.stat().st_dev != self.folder.stat().st_dev
         except FileNotFoundError:
@@ -89,7 +90,7 @@ class FuseMount:
     def end(self) -> None:
         """Unmount it; nbdfuse ends by itself.
 
-        :raises PeerError: when somebody uses it
+        :raises PeerError: when it is in use
         """
         if self.is_mounted():
             processes.run(["umount", str(self._place)], f"`{self._place}` stays mounted")
@@ -106,7 +107,7 @@ class FuseMount:
         return self.folder / "mount"
 
 
-#: Seconds that the requests under way may take when the stack is replaced.
+#: Seconds that the present requests may take when the stack is replaced.
 _DRAIN: Final = 60.0
 _NODE: Final = "volume"
 
@@ -120,13 +121,13 @@ class ExportDaemon:
 
     @property
     def socket(self) -> Path:
-        """The NBD socket that shows the volume."""
+        """The NBD socket that exports the volume."""
         return self._daemon.socket
 
     def start(self, stack: Path) -> None:
-        """Start it over the stack that listens at ``stack``; it shows the volume when this returns.
+        """Start it over the stack that listens at ``stack``; it exports the volume when this returns.
 
-        :raises PeerError: with what it said, when it does not
+        :raises PeerError: with its output, when it does not start
         """
         self._daemon.start([_client(stack), _top(stack)], self.name)
 
@@ -135,19 +136,19 @@ class ExportDaemon:
         return self._daemon.process()
 
     def is_known(self) -> bool:
-        """Whether it was started since the machine was, be it dead."""
+        """Whether it was started since the machine booted, even if it has ended."""
         return self._daemon.is_recorded()
 
     def end(self, patience: float = PATIENCE) -> None:
-        """End it; what users of the volume wait for fails.
+        """End it; waiting requests of the volume's users fail.
 
-        :param patience: seconds in which it may wait for what is under way
+        :param patience: seconds to wait for the requests in progress
         :raises PeerError: when it does not end
         """
         self._daemon.end(patience)
 
     def stack(self) -> Path:
-        """The socket of the stack that it uses.
+        """Return the socket of the stack that it uses.
 
         :raises PeerError: when it does not answer
         """
@@ -160,7 +161,7 @@ class ExportDaemon:
         raise PeerError(f"the front of volume `{self.name}` has no stack")
 
     def size(self) -> int:
-        """The bytes that it shows to whoever connects.
+        """Return the size in bytes for new clients.
 
         :raises PeerError: when it does not answer
         """
@@ -170,7 +171,7 @@ class ExportDaemon:
     def show_size(self) -> bool:
         """Show the present size to clients that connect from now on.
 
-        :returns: False while somebody is connected: all see the size of before
+        :returns: False while a client is connected: all see the former size
         :raises PeerError: when it does not answer
         """
         return self._daemon.run(self._show_size())
@@ -180,9 +181,9 @@ class ExportDaemon:
             return await self._daemon.renew_export(client, _NODE, self.name)
 
     def swap(self, stack: Path) -> None:
-        """Go on with the stack that listens at ``stack``; the one before may end then.
+        """Switch to the stack that listens at ``stack``; the former one may end then.
 
-        :raises PeerError: when it cannot; it goes on with the one before
+        :raises PeerError: when it cannot; it then keeps the former one
         """
         self._daemon.run(self._swap(stack))
 
@@ -190,7 +191,7 @@ class ExportDaemon:
         async with self._daemon.connected() as client:
             nodes: Any = await client.execute("query-named-block-nodes", {"flat": True})
             others = {str(node["node-name"]) for node in nodes} - {_NODE, stack.stem}
-            if stack.stem not in {node["node-name"] for node in nodes}:  # else an earlier attempt was cut
+            if stack.stem not in {node["node-name"] for node in nodes}:  # else an earlier attempt was interrupted
                 await client.execute("blockdev-add", _client(stack))
             try:
                 await asyncio.wait_for(client.execute("blockdev-reopen", {"options": [_top(stack)]}), _DRAIN)
@@ -207,7 +208,7 @@ class ExportDaemon:
 
 
 def _client(stack: Path) -> dict[str, Any]:
-    """The block node that is a client of the nbdkit at ``stack``, and called after its socket."""
+    """Return the block node that is a client of the nbdkit at ``stack``, named after its socket."""
     return nbd_client(stack.stem, {"type": "unix", "path": str(stack)})
 
 
@@ -216,39 +217,39 @@ def _top(stack: Path) -> dict[str, Any]:
 
 
 class VolumeExport(Protocol):
-    """What shows a volume to its users; :class:`ExportedDevice` and :class:`~.fuse_device.FuseDevice` say more."""
+    """Exports a volume to its users; see :class:`ExportedDevice` and :class:`~.fuse_device.FuseDevice`."""
 
     @property
     def kind(self) -> str:
-        """What its users' requests pass before the stack: ``fuse``, ``nbdfuse`` or ``nbd``."""
+        """The component in front of the stack: ``fuse``, ``nbdfuse`` or ``nbd``."""
 
     @property
     def keeper(self) -> Path | None:
-        """The socket of what keeps the device that the stack serves by itself; None: a front is its client."""
+        """The socket of the keeper of a device that the stack serves by itself; None: a front is the stack's client."""
 
     def prepare(self) -> None:
-        """Start what must be there before the stack."""
+        """Start the processes that must run before the stack."""
 
     def start(self, stack: Path) -> None:
-        """Start what must be there behind it."""
+        """Start the processes that need the stack."""
 
     def processes(self) -> list[ProcessRecord | None]:
-        """What it needs beside the stack; None for what does not run."""
+        """The processes besides the stack; None for those that do not run."""
 
     def is_alive(self) -> bool:
         """Whether users can reach it."""
 
     def address(self) -> str:
-        """A block device or a URI; empty when there is none yet."""
+        """A block device or a URI; empty without one."""
 
     def size(self) -> int:
-        """The bytes that users see."""
+        """The size in bytes for users."""
 
     def lacks_device(self, devices: Mapping[str, str]) -> bool:
-        """Whether somebody took its block device away."""
+        """Whether its block device was removed by another process."""
 
     def check_unused(self) -> None:
-        """Refuse (Conflict) while somebody uses it."""
+        """Raise Conflict while it is in use."""
 
     def used_stack(self) -> Path | None:
         """The socket of the stack that a front uses."""
@@ -257,10 +258,10 @@ class VolumeExport(Protocol):
         """Switch the front to another stack."""
 
     def break_off(self) -> None:
-        """Make users get I/O errors."""
+        """Let users' requests fail with I/O errors."""
 
     def end(self) -> None:
-        """End all of it."""
+        """End all its processes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +277,7 @@ class ExportedDevice:
 
     @property
     def kind(self) -> str:
-        """What users' requests pass before the stack, beside the front."""
+        """The component in front of the stack, besides the front."""
         return "nbdfuse" if self.export == BLOCK else NBD
 
     @property
@@ -284,16 +285,16 @@ class ExportedDevice:
         """There is none."""
 
     def prepare(self) -> None:
-        """Nothing must be there before the stack."""
+        """Do nothing: it needs no process before the stack."""
 
     def start(self, stack: Path) -> None:
-        """Start whatever of it does not run, over the stack that listens at ``stack``.
+        """Start its processes that do not run, over the stack that listens at ``stack``.
 
         :raises PeerError: when a program does not start
         """
         if self.front.process() is None:
             self.front.start(stack)
-        elif self.export != BLOCK:  # a konnector that died while it showed a new size may have left no export
+        elif self.export != BLOCK:  # a konnector that ended while it changed the size may have left no export
             self.front.show_size()
         if self.export == BLOCK:
             if self.mount.process() is None:
@@ -302,7 +303,7 @@ class ExportedDevice:
                 loop_devices.make(self.mount.image)
 
     def address(self) -> str:
-        """The block device, or the URI of the NBD socket; empty when there is none yet."""
+        """The block device, or the URI of the NBD socket; empty without one."""
         if self.export == BLOCK:
             return self.mount.device()
         return f"nbd+unix:///{self.name}?socket={self.front.socket}" if self.front.process() else ""
@@ -314,25 +315,25 @@ class ExportedDevice:
         return self.export != BLOCK or self.mount.process() is not None
 
     def lacks_device(self, devices: Mapping[str, str]) -> bool:
-        """Whether somebody took its block device away.
+        """Whether its block device was removed by another process.
 
-        :param devices: as of :func:`loop_devices.by_file`, a moment ago
+        :param devices: recent result of :func:`loop_devices.by_file`
         """
         return self.export == BLOCK and str(self.mount.image) not in devices and not self.mount.device()
 
     def size(self) -> int:
-        """The bytes that users see.
+        """Return the size in bytes for users.
 
         :raises PeerError: when the front does not answer
         """
         return self.front.size()
 
     def processes(self) -> list[ProcessRecord | None]:
-        """The front, and what shows the block device."""
+        """The front, and the process of the block device."""
         return [self.front.process(), self.mount.process()]
 
     def used_stack(self) -> Path | None:
-        """The socket of the stack that the front uses; None when it does not run.
+        """Return the socket of the stack that the front uses; None when the front does not run.
 
         :raises PeerError: when it does not answer
         """
@@ -341,12 +342,12 @@ class ExportedDevice:
     def swap(self, stack: Path) -> None:
         """Switch the front to the stack at a socket.
 
-        :raises PeerError: when it does not; it goes on with the one before
+        :raises PeerError: when it fails; the front keeps the former one
         """
         self.front.swap(stack)
 
     def break_off(self) -> None:
-        """Make users get I/O errors.
+        """Let users' requests fail with I/O errors.
 
         :raises PeerError: when the front does not end
         """
@@ -354,8 +355,8 @@ class ExportedDevice:
 
     def check_unused(self) -> None:
         """
-        :raises Conflict: while somebody holds the device, or is connected to the NBD socket, naming who
-        :raises PeerError: when that cannot be found out
+        :raises Conflict: while a process holds the device, or is connected to the NBD socket, naming it
+        :raises PeerError: when that cannot be determined
         """
         server = self.front.process()
         if self.export != BLOCK and server is not None:
@@ -365,9 +366,9 @@ class ExportedDevice:
             loop_devices.check_unused(device)
 
     def end(self) -> None:
-        """End all of it.
+        """End all its processes.
 
-        :raises PeerError: when something does not end
+        :raises PeerError: when one does not end
         """
         device = self.mount.device()
         if device:

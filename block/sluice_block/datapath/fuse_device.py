@@ -1,11 +1,10 @@
 """A block device that the volume's own nbdkit serves: a file of FUSE, and a loop device over it.
 
 Theory of operation.  A keeper (``native/fuse/keeper.c``) has mounted the file and holds its FUSE device; the stack's
-first filter (``native/fuse/filter.c``) gets that from it and serves.  As long as the keeper lives, nbdkit may be
-replaced, or end and be started again: the kernel holds what is asked meanwhile, and sends again what was not answered
-(Linux 6.9).
+first filter (``native/fuse/filter.c``) receives that from it and serves.  As long as the keeper runs, nbdkit may be
+replaced, or end and be started again: the kernel holds requests meanwhile, and sends unanswered ones again (Linux 6.9).
 
-Nothing here looks at the file itself: while nobody serves, the kernel has whoever does that wait.
+No function here accesses the file itself: while no nbdkit serves, the kernel blocks such a process.
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ _START: Final = 20.0
 
 @cache
 def is_supported(built: Path) -> bool:
-    """Whether this machine's kernel can do it.
+    """Whether this machine's kernel supports it.
 
-    :param built: folder of our filters for nbdkit
+    :param built: folder of Sluice's filters for nbdkit
     """
     try:
         processes.run([str(fuse_keeper(built)), "check"], "block devices are not served by nbdkit itself")
@@ -63,21 +62,21 @@ class FuseDevice:
 
     @property
     def keeper(self) -> Path:
-        """The socket at which the keeper is asked."""
+        """The socket of the keeper."""
         return self.folder / "keeper.sock"
 
     def is_known(self) -> bool:
-        """Whether its keeper was started, whatever became of it."""
+        """Whether its keeper was started, even if it has ended."""
         return self._record.exists()
 
     def prepare(self) -> None:
-        """Start the keeper if it does not run: before the stack.
+        """Start the keeper if it does not run; call this before the stack is started.
 
-        :raises PeerError: with what it said, when it does not start
+        :raises PeerError: with its output, when it does not start
         """
         if self.process() is not None:
             return
-        unmount(self.image)  # what is left of one that has ended
+        unmount(self.image)  # remove the mount of an ended keeper
         self.image.parent.mkdir(mode=0o700, exist_ok=True)
         self.image.touch()
         ready = self.folder / "keeper.pid"
@@ -86,9 +85,9 @@ class FuseDevice:
         write_record(self._record, processes.start_until_ready(command, self.folder / "keeper.log", ready, _START))
 
     def start(self, stack: Path) -> None:
-        """Make the loop device if there is none; the stack serves.
+        """Make the loop device if it is missing, while the stack serves.
 
-        :raises PeerError: when there is none then
+        :raises PeerError: when it cannot be made
         """
         if not self.address():
             loop_devices.make(self.image)
@@ -98,56 +97,56 @@ class FuseDevice:
         return read_living(self._record)
 
     def processes(self) -> list[ProcessRecord | None]:
-        """What it needs beside the stack."""
+        """The processes besides the stack."""
         return [self.process()]
 
     def is_alive(self) -> bool:
-        """Whether users can reach it, or wait for the stack."""
+        """Whether users can use it, or wait for the stack."""
         return self.process() is not None
 
     def address(self) -> str:
-        """The block device; empty when there is none yet."""
+        """The block device; empty without one."""
         return loop_devices.find(self.image)
 
     def size(self) -> int:
-        """The bytes that users see.
+        """Return the size in bytes for users.
 
         :raises PeerError: when there is no device
         """
         return loop_devices.size(self.address())
 
     def lacks_device(self, devices: Mapping[str, str]) -> bool:
-        """Whether somebody took the block device away.
+        """Whether the block device was removed by another process.
 
-        :param devices: as of :func:`loop_devices.by_file`, a moment ago
+        :param devices: recent result of :func:`loop_devices.by_file`
         """
         return str(self.image) not in devices and not self.address()
 
     def check_unused(self) -> None:
         """
-        :raises Conflict: while somebody holds the device, naming who
+        :raises Conflict: while a process holds the device, naming it
         """
         device = self.address()
         if device:
             loop_devices.check_unused(device)
 
     def used_stack(self) -> None:
-        """It has no front that would use the one stack or the other."""
+        """It has no front, which would use one of two stacks."""
 
     def swap(self, stack: Path) -> None:
-        """Do nothing: a stack replaces another one by itself."""
+        """Do nothing: a new stack replaces the former one by itself."""
 
     def break_off(self) -> None:
-        """Make users get I/O errors, also once the stack has ended.
+        """Let users' requests fail with I/O errors, also after the end of the stack.
 
         :raises PeerError: when the keeper does not end
         """
         end_recorded(self._record, patience=0)
 
     def end(self) -> None:
-        """End all of it.
+        """End all its processes.
 
-        :raises PeerError: when something does not end
+        :raises PeerError: when one does not end
         """
         device = self.address()
         if device:

@@ -1,7 +1,7 @@
-"""Loop devices of this machine: made of a file that FUSE shows, found again, taken away.
+"""Loop devices of this machine over files of FUSE: created, found again, removed.
 
-Their numbers are given out by the kernel for the whole machine, and may be given to somebody else once one was taken
-away.  So a device is ours only while the kernel says that its file is ours.
+The kernel allocates their numbers for the whole machine, and may reuse a number after a removal.  So a device is
+Sluice's only while the kernel reports a file of Sluice for it.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ log = logging.getLogger(__name__)
 
 _SYSTEM: Final = Path("/sys/block")
 _DEVICES: Final = Path("/dev")
-#: Bytes of what the kernel counts devices in.
+#: Unit of the kernel's device sizes, in bytes.
 _SECTOR: Final = 512
-#: Seconds for which a device may be open to whoever only looks at it.
+#: Seconds for which a program that only inspects a device may have it open.
 _LOOKED_AT: Final = 1.0
 
 
 def make(file: Path) -> str:
-    """The path of a new loop device over ``file``, which passes the page cache by and has no scheduler.
+    """Return the path of a new loop device over ``file``, without page cache and without scheduler.
 
-    Numbers are given out again, and a device keeps the scheduler that somebody set when it was another's: with ``bfq``
-    it has one request under way.
+    Numbers are reused, and a device keeps a scheduler that was set for its former file: with ``bfq`` it has one request
+    at a time.
 
-    :raises PeerError: when the kernel makes none
+    :raises PeerError: when the kernel refuses
     """
     device = processes.run(
         ["losetup", "--direct-io=on", "--show", "--find", str(file)], f"no loop device over `{file}`"
@@ -46,7 +46,7 @@ def make(file: Path) -> str:
 
 
 def size(device: str) -> int:
-    """The bytes of a device.
+    """Return the size of a device in bytes.
 
     :raises PeerError: when there is no such device
     """
@@ -58,21 +58,21 @@ def size(device: str) -> int:
 
 
 def by_file() -> dict[str, str]:
-    """File → the path of the loop device over it."""
+    """Return file → the path of the loop device over it."""
     devices = {}
     for backing in _SYSTEM.glob("loop*/loop/backing_file"):
-        with contextlib.suppress(OSError):  # it went meanwhile
+        with contextlib.suppress(OSError):  # it was removed meanwhile
             devices[backing.read_text(encoding="utf-8").rstrip("\n")] = str(_DEVICES / backing.parts[-3])
     return devices
 
 
 def find(file: Path) -> str:
-    """The path of the loop device over ``file``; empty when there is none."""
+    """Return the path of the loop device over ``file``; empty when there is none."""
     return by_file().get(str(file), "")
 
 
 def remove(device: str) -> None:
-    """Take the device away.
+    """Remove the device.
 
     :raises PeerError: when the kernel refuses
     """
@@ -82,9 +82,9 @@ def remove(device: str) -> None:
 
 
 def check_unused(device: str) -> None:
-    """Refuse a device in use; programs that only look at devices (udev, losetup) are waited for, a second at most.
+    """Refuse a device in use; wait at most a second for programs that only inspect devices (udev, losetup).
 
-    :raises Conflict: naming who holds the device: a mount, another device, or a process that has it open
+    :raises Conflict: naming the user of the device: a mount, another device, or a process that has it open
     """
     held: list[str] = []
 
@@ -108,7 +108,7 @@ def _holders(device: str) -> list[str]:
 
 
 def users(device: str) -> list[str]:
-    """Who holds the device: where it is mounted or swapped on, devices above it, processes that have it open."""
+    """Return the users of the device: mount points, swap, devices above it, processes that have it open."""
     number = os.stat(device).st_rdev
     holders = [f"mounted on `{place}`" for place in _mounts(number)]
     holders += [f"swap on `{line.split()[0]}`" for line in _swaps() if _is_device(line.split()[0], number)]

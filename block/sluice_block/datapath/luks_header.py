@@ -1,13 +1,13 @@
-"""LUKS headers: made once, for a volume that was never used, and opened before nbdkit is.
+"""LUKS headers: created once, for a volume that was never used, and opened before nbdkit is.
 
-nbdkit's filter ``luks`` makes no header and reads the one that is there only when a client connects, so that a wrong
-passphrase would be found by the front.  A qemu-storage-daemon therefore opens it first, and makes it where that is
-allowed: the volume is *fresh*, and its first bytes, as the source has them, could be read and are all zero.  Anything
-else is refused; nothing is ever formatted over data.
+nbdkit's filter ``luks`` creates no header and reads an existing one only when a client connects, so the front would be
+the first to find a wrong passphrase.  A qemu-storage-daemon therefore opens it first, and creates it if that is
+permitted: the volume is *fresh*, and its first bytes, in the source, were read and are all zero.  Otherwise it is
+refused; existing data is never formatted.
 
-The header passes the filters that stand behind ``luks`` in the stack, as everything does that ``luks`` stores.
+The header passes the filters behind ``luks`` in the stack, like all data that ``luks`` stores.
 
-A passphrase is passed on as the number of a descriptor; the file behind it is in memory and has no name.
+A passphrase is passed as the number of a descriptor; the file behind it is in memory and has no name.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ log = logging.getLogger(__name__)
 
 #: Bytes that must be zero; a header with its key slots takes 2 MiB.
 _LOOKED_AT: Final = 4 << 20
-#: Milliseconds that PBKDF2 takes.  Passphrases are keys of a key manager, which nobody guesses.
+#: Milliseconds of PBKDF2.  Passphrases are random keys of a key manager.
 _ITERATION: Final = 100
-#: QEMU measures how fast PBKDF2 is, and fails now and then ("Unable to get accurate CPU usage"); five attempts in a row
-#: have failed on an idle machine.  Probably the clock of the CPU's usage is too coarse for so short a measurement.
+#: QEMU measures the speed of PBKDF2, and sometimes fails ("Unable to get accurate CPU usage"); five attempts in a row
+#: have failed on an idle machine.  Probably the clock of the CPU's usage is too coarse for such a short measurement.
 _ATTEMPTS: Final = 40
 _FORMAT: Final = {
     "driver": "luks",
     "file": "target",
-    "size": 0,  # the header does not hold it
+    "size": 0,  # the header does not contain it
     "key-secret": "passphrase",
     "cipher-alg": "aes-256",
     "cipher-mode": "xts",
@@ -50,7 +50,7 @@ _JOB: Final = "format"
 
 @contextlib.contextmanager
 def open_passphrase(secret: str) -> Iterator[int]:
-    """A descriptor that the passphrase can be read from, once."""
+    """Yield a descriptor from which the passphrase can be read, once."""
     descriptor = os.memfd_create("passphrase")
     try:
         os.write(descriptor, secret.encode())
@@ -62,18 +62,18 @@ def open_passphrase(secret: str) -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True)
 class LuksHeader:
-    """The header of one volume; what it needs for a while is in ``folder``."""
+    """The header of one volume; temporary files are in ``folder``."""
 
     folder: Path
 
     def prepare(self, source: Sequence[str], below: Sequence[str], secret: str, fresh: bool) -> None:
-        """Open the header with ``secret``, after it was made if it may be.
+        """Open the header with ``secret``, after its creation if that is permitted.
 
         :param source: nbdkit's plugin and its parameters
-        :param below: nbdkit's arguments for the same with the filters that stand behind ``luks``
+        :param below: nbdkit's arguments for the source with the filters behind ``luks``
         :param fresh: whether the volume was never used
         :raises CallerError: when the secret does not open it
-        :raises Conflict: when there is no header, and none may be made
+        :raises Conflict: when there is no header, and none may be created
         :raises PeerError: when the source cannot be read, or a program does not start
         """
         self.end()
@@ -86,9 +86,9 @@ class LuksHeader:
             self.end()
 
     def end(self) -> None:
-        """End what a konnector that died left here.
+        """End processes that an ended konnector left here.
 
-        :raises PeerError: when that does not end
+        :raises PeerError: when one does not end
         """
         self._daemon.end()
         self._server.end()
@@ -112,7 +112,7 @@ class LuksHeader:
         return not any(data)
 
     def _make(self, below: Sequence[str], secret: str) -> None:
-        """Make it over zeros, which is repeated over what an attempt before may have left."""
+        """Create it over zeros; repeat this over the result of a failed attempt."""
         with self._started(below, secret):
             for left in reversed(range(_ATTEMPTS)):
                 try:
@@ -153,7 +153,7 @@ class LuksHeader:
 
     @contextlib.contextmanager
     def _started(self, below: Sequence[str], secret: str, *nodes: dict[str, Any]) -> Iterator[None]:
-        """A qemu-storage-daemon whose node ``target`` is what ``luks`` stands on."""
+        """Run a qemu-storage-daemon whose node ``target`` is the storage below ``luks``."""
         self._server.start(below)
         try:
             target = nbd_client("target", {"type": "unix", "path": str(self._server.socket())})

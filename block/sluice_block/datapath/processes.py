@@ -1,10 +1,10 @@
-"""Programs that the konnector starts: in sessions of their own, so that they outlive it.
+"""Programs that the konnector starts: in sessions of their own, so that they keep running when it ends.
 
-nbdkit, qemu-storage-daemon and nbdfuse serve a volume's I/O whether the konnector runs or not.
+nbdkit, qemu-storage-daemon and nbdfuse serve a volume's I/O with or without the konnector.
 
-Processes of ours are found again by pid and start time.  A pid that the kernel gave to another process since has
-another start time, so that no stranger is ever taken for ours, waited for or ended.  All waiting is on pid file
-descriptors (pidfd_open(2)), which work for children of an earlier konnector, too.
+Sluice's processes are found again by pid and start time.  A reused pid has another start time, so that no foreign
+process is waited for or ended.  All waiting is on pid file descriptors (pidfd_open(2)), which work for children of an
+earlier konnector, too.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PATIENCE: Final = 10.0
 
 @cache
 def boot_id() -> str:
-    """What tells this boot of the machine from every other."""
+    """Return an identifier of this boot of the machine."""
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 
@@ -47,12 +47,12 @@ class ProcessRecord(Message):
     @classmethod
     def of(cls, pid: int) -> ProcessRecord:
         """
-        :raises ProcessLookupError: when there is no such process
+        :raises ProcessLookupError: when the process does not exist
         """
         return cls(pid, _stat(pid)[1], boot_id())
 
     def is_alive(self) -> bool:
-        """Whether this very process runs."""
+        """Whether exactly this process runs."""
         try:
             state, started = _stat(self.pid)
         except ProcessLookupError:
@@ -60,18 +60,18 @@ class ProcessRecord(Message):
         return state not in "ZX" and started == self.started and self.boot == boot_id()
 
     def open(self) -> int | None:
-        """A pid file descriptor, which becomes readable when the process ends; None when it has."""
+        """Return a pid file descriptor, which becomes readable when the process ends; None when it has ended."""
         try:
             descriptor = os.pidfd_open(self.pid)
         except ProcessLookupError:
             return None
-        if self.is_alive():  # looked at after the descriptor was opened, so that it is the one meant
+        if self.is_alive():  # checked after the descriptor was opened, so that the descriptor is of this process
             return descriptor
         os.close(descriptor)
         return None
 
     def wait(self, seconds: float) -> bool:
-        """Wait until the process has ended; False when it runs still after ``seconds``."""
+        """Wait until the process has ended; return False when it still runs after ``seconds``."""
         with _opened(self) as descriptor:
             if descriptor is not None and not _readable(descriptor, seconds):
                 return False
@@ -87,8 +87,8 @@ class ProcessRecord(Message):
     def end(self, patience: float = PATIENCE) -> None:
         """Send SIGTERM, after ``patience`` seconds SIGKILL, and wait until the process has ended.
 
-        :param patience: 0 is SIGKILL alone; after SIGTERM a server may answer with errors before SIGKILL comes
-        :raises PeerError: when the kernel does not let it end (it waits for a device)
+        :param patience: with 0 only SIGKILL is sent; after SIGTERM a server may answer with errors before SIGKILL
+        :raises PeerError: when the kernel does not end it (it waits for a device)
         """
         with _opened(self) as descriptor:
             if descriptor is None:
@@ -104,14 +104,14 @@ class ProcessRecord(Message):
 
 
 def write_record(path: Path, record: Message) -> None:
-    """Keep the record of a process at ``path``."""
+    """Write the record of a process to ``path``."""
     fresh = path.with_name(path.name + ".new")
     fresh.write_bytes(record.encode())
     fresh.replace(path)
 
 
 def read_record(path: Path, kind: type[R]) -> R | None:
-    """The record at ``path``; None when there is none that can be read."""
+    """Read the record at ``path``; return None when none can be read."""
     try:
         return kind.decode(path.read_bytes())
     except (FileNotFoundError, DecodeError):
@@ -119,13 +119,13 @@ def read_record(path: Path, kind: type[R]) -> R | None:
 
 
 def read_living(path: Path) -> ProcessRecord | None:
-    """The process whose record is at ``path``; None when it does not run."""
+    """Return the process whose record is at ``path``; None when it does not run."""
     record = read_record(path, ProcessRecord)
     return record if record is not None and record.is_alive() else None
 
 
 def end_recorded(path: Path, patience: float = PATIENCE) -> None:
-    """End the process whose record is at ``path``, and forget it.
+    """End the process whose record is at ``path``, and remove the record.
 
     :raises PeerError: when it does not end
     """
@@ -136,15 +136,15 @@ def end_recorded(path: Path, patience: float = PATIENCE) -> None:
 
 
 def reap(pid: int) -> None:
-    """Take the exit status of ``pid`` when it is a child of ours, so that it does not stay as a zombie."""
+    """Collect the exit status of ``pid`` if it is a child of this process, so that it does not stay as a zombie."""
     with contextlib.suppress(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)
 
 
 def _stat(pid: int) -> tuple[str, int]:
-    """State and start time of a process: fields 3 and 22 of /proc/<pid>/stat (proc(5)).
+    """Return state and start time of a process: fields 3 and 22 of /proc/<pid>/stat (proc(5)).
 
-    :raises ProcessLookupError: when there is no such process
+    :raises ProcessLookupError: when the process does not exist
     """
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
@@ -170,20 +170,20 @@ def _readable(descriptor: int, seconds: float) -> bool:
     return bool(poll.poll(int(seconds * 1000)))
 
 
-#: Seconds within which a program that goes into the background must serve.
+#: Seconds within which a program that runs in the background must serve.
 _DAEMON: Final = 20.0
-#: Bytes of a log that an error quotes, from its end.
+#: Bytes at the end of a log that an error quotes.
 _QUOTED: Final = 2000
 
 
 def start(command: Sequence[str], log: Path, descriptors: Sequence[int] = ()) -> ProcessRecord:
-    """Start ``command`` in a session of its own, its output in ``log``.
+    """Start ``command`` in a session of its own, with its output in ``log``.
 
     :param descriptors: file descriptors that it inherits, under the same numbers
     :raises PeerError: when the program cannot be started
     """
     process = _popen(command, log, descriptors)
-    process.returncode = 0  # it is waited for by its record, not by this object
+    process.returncode = 0  # its record is used for waiting, not this object
     return ProcessRecord.of(process.pid)
 
 
@@ -192,7 +192,7 @@ def start_until_ready(
 ) -> ProcessRecord:
     """Start ``command`` and wait for the file ``ready``, which it writes once it serves.
 
-    :raises PeerError: with what it said, when it ends before that, or does not write it in ``seconds``
+    :raises PeerError: with its output, when it ends before that, or does not write it in ``seconds``
     """
     record = start(command, log, descriptors)
     wait_until(lambda: ready.exists() or not record.is_alive(), seconds)
@@ -204,9 +204,9 @@ def start_until_ready(
 
 
 def start_daemon(command: Sequence[str], log: Path, pidfile: Path, descriptors: Sequence[int] = ()) -> ProcessRecord:
-    """Run ``command``, which goes into the background by itself once it serves, and writes ``pidfile``.
+    """Run ``command``, which moves into the background once it serves, and writes ``pidfile``.
 
-    :raises PeerError: with what it said, when it does not
+    :raises PeerError: with its output, when it does not
     """
     pidfile.unlink(missing_ok=True)
     process = _popen(command, log, descriptors)
@@ -230,11 +230,11 @@ def start_daemon(command: Sequence[str], log: Path, pidfile: Path, descriptors: 
 def run(
     command: Sequence[str], what: str, seconds: float = 30.0, descriptors: Sequence[int] = (), given: str = ""
 ) -> str:
-    """The output of a command that ends by itself.
+    """Return the output of a command that ends by itself.
 
-    :param what: what it is to do, for the error
+    :param what: its purpose, for the error
     :param given: its input
-    :raises PeerError: with what it said, when it fails or does not end in time
+    :raises PeerError: with its output, when it fails or does not end in time
     """
     try:
         done = subprocess.run(
@@ -259,7 +259,7 @@ def run(
 
 
 def last_lines(log: Path) -> str:
-    """The end of a log, for an error."""
+    """Return the end of a log, for an error."""
     try:
         return log.read_bytes()[-_QUOTED:].decode("utf-8", "replace").strip()
     except OSError:
@@ -267,7 +267,7 @@ def last_lines(log: Path) -> str:
 
 
 def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
-    """Whether ``condition`` became true within ``seconds``."""
+    """Wait until ``condition()`` is true; return False after ``seconds``."""
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
@@ -293,7 +293,7 @@ def _popen(command: Sequence[str], log: Path, descriptors: Sequence[int]) -> sub
 
 
 def _pid_in(path: Path) -> int | None:
-    """The number in a pid file; None until it is there as a whole."""
+    """Return the number in a pid file; None until it is complete."""
     try:
         text = path.read_text(encoding="ascii")
     except FileNotFoundError:
@@ -306,16 +306,16 @@ def _environment() -> dict[str, str]:
 
 
 def is_mounted(place: Path) -> bool:
-    """Whether something is mounted at ``place`` (proc(5): field 5 of mountinfo)."""
+    """Whether a file system is mounted at ``place`` (proc(5): field 5 of mountinfo)."""
     lines = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     wanted = str(place).replace(" ", "\\040")
     return any(line.split(" ")[4] == wanted for line in lines)
 
 
 def unmount(place: Path) -> None:
-    """Undo a mount at ``place``, if there is one.
+    """Remove a mount at ``place``, if there is one.
 
-    :raises PeerError: when somebody uses it
+    :raises PeerError: when it is in use
     """
     if is_mounted(place):
         run(["umount", str(place)], f"`{place}` stays mounted")

@@ -1,4 +1,4 @@
-"""qemu-storage-daemon: started with block nodes and one export of NBD on a unix socket, and told things by QMP."""
+"""qemu-storage-daemon: started with block nodes and one NBD export on a unix socket, and controlled by QMP."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from sluice_core.errors import PeerError
 T = TypeVar("T")
 
 PROGRAM: Final = "qemu-storage-daemon"
-#: Seconds for which its NBD clients wait for a server that is away, before I/O fails.
+#: Seconds for which its NBD clients wait for an unreachable server, before I/O fails.
 RECONNECT: Final = 600
-#: Seconds within which it must show its export.
+#: Seconds within which its export must appear.
 _START: Final = 20.0
 #: Seconds within which it must answer.
 _ANSWER: Final = 80.0
@@ -38,26 +38,26 @@ Options = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class QemuDaemon:
-    """One daemon; its sockets, its pid file and its log are in ``folder``, called after its ``role``."""
+    """One daemon; its sockets, its pid file and its log are in ``folder``, named after its ``role``."""
 
     folder: Path
     role: str
 
     @property
     def socket(self) -> Path:
-        """The NBD socket that it shows."""
+        """The socket of its NBD export."""
         return self.folder / f"{self.role}.sock"
 
     def start(
         self, nodes: Sequence[Options], name: str, objects: Sequence[str] = (), descriptors: Sequence[int] = ()
     ) -> None:
-        """Start it; it shows the last of ``nodes`` when this returns.
+        """Start it; it exports the last of ``nodes`` when this returns.
 
         :param nodes: block nodes, as of ``blockdev-add``
-        :param name: name of the NBD export; empty: nothing is shown
+        :param name: name of the NBD export; empty: no export
         :param objects: further objects, as of ``--object``
         :param descriptors: files that the objects name by number
-        :raises PeerError: with what it said, when it does not
+        :raises PeerError: with its output, when it does not start
         """
         ready = self.folder / f"{self.role}.pid"
         ready.unlink(missing_ok=True)
@@ -78,19 +78,19 @@ class QemuDaemon:
         return read_living(self._record)
 
     def is_recorded(self) -> bool:
-        """Whether it was started and not ended, be it dead."""
+        """Whether it was started and not stopped, even if it has ended."""
         return self._record.exists()
 
     def end(self, patience: float = PATIENCE) -> None:
-        """End it; what its clients wait for fails.
+        """Stop it; waiting requests of its clients fail.
 
-        :param patience: seconds in which it may wait for what is under way
+        :param patience: seconds to wait for the requests in progress
         :raises PeerError: when it does not end
         """
         end_recorded(self._record, patience)
 
     def execute(self, command: str, arguments: Options) -> Any:
-        """What it answers to one command.
+        """Return its answer to one command.
 
         :raises PeerError: when it refuses, or does not answer
         """
@@ -102,11 +102,11 @@ class QemuDaemon:
         return self.run(call())
 
     async def renew_export(self, client: QMPClient, node: str, name: str) -> bool:
-        """Show ``node`` anew, whose size an export has as it was when it was made; within :meth:`run`.
+        """Export ``node`` again, since an export keeps the size at its creation; within :meth:`run`.
 
-        One that died in the middle of this has left no export, and it is repeated.
+        A konnector that ended in the middle of this has left no export, and this is repeated.
 
-        :returns: False while somebody is connected: nothing is changed
+        :returns: False while a client is connected: nothing is changed
         """
         if await client.execute("query-block-exports"):
             with client.listener("BLOCK_EXPORT_DELETED") as events:
@@ -130,9 +130,9 @@ class QemuDaemon:
 
     @staticmethod
     def run(call: Coroutine[Any, Any, T]) -> T:
-        """The outcome of ``call``.
+        """Return the result of ``call``.
 
-        :raises PeerError: when the daemon refused something, or did not answer in time
+        :raises PeerError: when the daemon refused a command, or did not answer in time
         """
         try:
             return asyncio.run(asyncio.wait_for(call, _ANSWER))
@@ -153,7 +153,7 @@ def _export(node: str, name: str) -> dict[str, Any]:
 
 
 def nbd_client(name: str, server: Options, **options: Any) -> dict[str, Any]:
-    """The block node ``name`` that is a client of an NBD server, and waits while that is away."""
+    """Return the block node ``name`` that is a client of an NBD server, and waits while that is unreachable."""
     return {
         "driver": "nbd",
         "node-name": name,

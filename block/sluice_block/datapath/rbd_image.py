@@ -1,11 +1,11 @@
-"""An image of Ceph (RBD), from Cinder's connection: who is asked for it, and as whom.
+"""An image of Ceph (RBD), from Cinder's connection: its cluster and its user.
 
-The key is the ``keyring`` of the connection, written into a file that its user alone reads; without one it is that of
-this machine, ``/etc/ceph/ceph.client.USER.keyring``, where Ceph's own programs look for it.  What else the machine's
-``/etc/ceph/CLUSTER.conf`` says holds, too; the monitors are those of the connection.
+The key is the ``keyring`` of the connection, written into a file that only its user may read; without one it is that of
+this machine, ``/etc/ceph/ceph.client.USER.keyring``, where Ceph's own programs search for it.  Other settings of the
+machine's ``/etc/ceph/CLUSTER.conf`` apply, too; the monitors are those of the connection.
 
-An image is cut into objects, whose OSDs follow from their names alone, whether they were written or not.  A large
-image has many: to find its OSDs, some of them are asked for, evenly spread.
+An image is split into objects, whose OSDs depend only on their names, whether they were written or not.  A large image
+has many: to find its OSDs, some of them are looked up, evenly spread.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class RbdImage:
     :param monitors: address and port of each
     :param user: without ``client.``
     :param key: of the user, in Ceph's encoding; empty for that of the machine
-    :param cluster: its name, in that of the machine's configuration
+    :param cluster: its name, as in the machine's configuration
     """
 
     pool: str
@@ -51,7 +51,7 @@ class RbdImage:
     def of(cls, data: Mapping[str, Any]) -> RbdImage:
         """
         :param data: of Cinder's connection
-        :raises CallerError: when it lacks something
+        :raises CallerError: when a field is missing
         """
         path = str(data.get("name", ""))
         pool, _, name = path.partition("/")
@@ -66,9 +66,9 @@ class RbdImage:
         return cls(pool, name, monitors, user, key, str(data.get("cluster_name") or "ceph"))
 
     def block_nodes(self, name: str, folder: Path) -> tuple[list[dict[str, Any]], list[str]]:
-        """The block node ``name`` for a qemu-storage-daemon, alone in a list, and the objects that it needs.
+        """Return the block node ``name`` for a qemu-storage-daemon, as a list of one, and the objects that it needs.
 
-        :param folder: where the key is written for QEMU
+        :param folder: the folder for the key file
         """
         servers = [{"host": host, "port": port} for host, port in self.monitors]
         node: dict[str, Any] = {
@@ -80,7 +80,7 @@ class RbdImage:
             "conf": self._conf(),
             "server": servers,
             "discard": "unmap",
-            # what was answered is stored: the daemon may be killed and started again under a stack that goes on
+            # answered writes are stored: the daemon may be killed and restarted under a running stack
             "cache": {"direct": True},
         }
         if not self.key:
@@ -90,9 +90,9 @@ class RbdImage:
         return [node], [f"secret,id=key,format=base64,file={str(path).replace(',', ',,')}"]
 
     def client_options(self, folder: Path) -> list[str]:
-        """The options with which Ceph's own programs reach the same cluster as the same user.
+        """Return the options with which Ceph's own programs reach the same cluster as the same user.
 
-        :param folder: where the key is written for them
+        :param folder: the folder for the key file
         """
         monitors = ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in self.monitors)
         options = ["--conf", self._conf(), "--id", self.user, "-m", monitors]
@@ -102,13 +102,15 @@ class RbdImage:
         return options
 
     def _conf(self) -> str:
-        """The configuration of this machine, or an empty one: without any, Ceph's library looks for no keyring."""
+        """Return the configuration of this machine, or an empty one: without any, Ceph's library searches for no
+        keyring.
+        """
         path = _CONF / f"{self.cluster}.conf"
         return str(path) if path.exists() else os.devnull
 
 
 def _key_in(keyring: str, user: str) -> str:
-    """The key of a user in the text of a keyring, which may also be the key alone."""
+    """Return the key of a user in the text of a keyring, which may also be the key alone."""
     if "[" not in keyring:
         return keyring.strip()
     parser = configparser.ConfigParser(interpolation=None, strict=False)
@@ -120,18 +122,18 @@ def _key_in(keyring: str, user: str) -> str:
         raise CallerError(f"`keyring` of a connection of type `{RBD}` has no key of `client.{user}`") from None
 
 
-#: Objects that are asked for, some 40 ms each: a share of one half is then known to 12 % of the objects, 19 times
-#: in 20.
+#: Number of objects that are looked up, some 40 ms each: a share of one half is then accurate to 12 % of the objects,
+#: 19 times in 20.
 SAMPLE: Final = 64
-#: In the place of an OSD that an erasure-coded pool lacks.
+#: Replaces an OSD that an erasure-coded pool lacks.
 _NONE: Final = 0x7FFFFFFF
 
 
 def find_osds(image: RbdImage, folder: Path) -> RbdLocality:
-    """Ask Ceph where an image lies; two commands, however large it is.
+    """Look up the OSDs of an image in Ceph; two commands for every image size.
 
     :param folder: for the key, as of :meth:`RbdImage.client_options`
-    :raises PeerError: when Ceph does not know the image, or does not answer
+    :raises PeerError: when Ceph has no such image, or does not answer
     """
     options = image.client_options(folder)
     what = f"finding the OSDs of `{image.pool}/{image.name}`"
@@ -147,7 +149,7 @@ def find_osds(image: RbdImage, folder: Path) -> RbdLocality:
 
 
 def _sample(info: Mapping[str, Any], objects: int) -> list[str]:
-    """Names of objects, evenly spread over the image."""
+    """Return names of objects, evenly spread over the image."""
     digits = 16 if info["format"] > 1 else 12
     count = min(objects, SAMPLE)
     return [f"{info['block_name_prefix']}.{number * objects // count:0{digits}x}" for number in range(count)]
@@ -168,9 +170,9 @@ def _hosts(tree: Mapping[str, Any]) -> dict[int, str]:
 
 
 def _documents(text: str) -> Iterator[Any]:
-    """The JSON documents that follow one another in a text.
+    """Yield the JSON documents that follow one another in a text.
 
-    :raises DecodeError: when something else is among them
+    :raises DecodeError: when other text is among them
     """
     decoder, place = json.JSONDecoder(), 0
     text = text.strip()

@@ -1,4 +1,4 @@
-"""What the konnector keeps of each volume, on disk and in answers."""
+"""The konnector's record of each volume, on disk and in answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sluice_volumes.messages import StackStep
 
 log = logging.getLogger(__name__)
 
-#: How the volume is shown: a block device of this machine, or an NBD socket for QEMU.
+#: The kind of export: a block device of this machine, or an NBD socket for QEMU.
 BLOCK: Final = "block"
 NBD: Final = "nbd"
 EXPORTS: Final = (BLOCK, NBD)
@@ -25,9 +25,9 @@ EXPORTS: Final = (BLOCK, NBD)
 ATTACHING: Final = "attaching"
 ATTACHED: Final = "attached"
 DETACHING: Final = "detaching"
-#: Taken over from before a restart: it is not attached again before it is known that its attachment still holds.
+#: Taken over after a restart: it is not attached again before its attachment is confirmed.
 WAITING: Final = "waiting"
-#: Its front has ended: its users got I/O errors, and it must be detached.
+#: Its front has ended: its users received I/O errors, and it must be detached.
 BROKEN: Final = "broken"
 
 
@@ -43,16 +43,16 @@ class VolumeLimits(Message):
     max_iops: float = 0.0
 
     def overridden(self, by: VolumeLimits) -> VolumeLimits:
-        """These, with those that ``by`` says in their place."""
+        """Return these limits, replaced by those that ``by`` sets."""
         return VolumeLimits(**{name: getattr(by, name) or getattr(self, name) for name in VolumeLimits.__slots__})
 
     def at_most(self, other: VolumeLimits) -> VolumeLimits:
-        """These, none of them above that of ``other``."""
+        """Return these limits, each at most that of ``other``."""
         pairs = {name: (getattr(self, name), getattr(other, name)) for name in VolumeLimits.__slots__}
         return VolumeLimits(**{name: min(filter(None, both), default=0.0) for name, both in pairs.items()})
 
     def page_limits(self) -> Limits:
-        """The same for the volume's page, where numbers are whole; less than 1 is 1, as 0 is none."""
+        """Return the limits for the volume's page, as whole numbers; values below 1 become 1, since 0 is none."""
         return Limits(
             read_bytes=_whole(self.read_bw),
             read_ops=_whole(self.read_iops),
@@ -65,7 +65,7 @@ class VolumeLimits(Message):
 
 @dataclass(frozen=True, slots=True)
 class VolumePolicy(Message):
-    """What policies said of a volume last: rates, 0 where they say nothing, and filters that change nothing."""
+    """The last policies of a volume: rates, 0 without one, and filters that do not change content."""
 
     limits: VolumeLimits = field(default_factory=VolumeLimits)
     stack: tuple[StackStep, ...] = ()
@@ -75,16 +75,17 @@ class VolumePolicy(Message):
 
 @dataclass(frozen=True, slots=True)
 class VolumeAttachment(Message):
-    """What was asked for: written before anything is started, so that it can be finished or undone after a crash.
+    """The requested attachment: written before a process is started, so that it can be finished or undone after a
+    crash.
 
     ``connection`` is Cinder's ``connection_info`` (``driver_volume_type`` and ``data``), which may hold secrets, and
     ``secret`` the passphrase of its stack: both are never shown.  ``volume`` is Cinder's id, ``project`` its project,
-    ``account`` the Swift account of that, ``attachment`` the id of Cinder's attachment.  ``fresh`` says that the volume
-    was never attached, so that a header may be made.  ``size`` is what its users see, in bytes; 0 until it is attached.
-    ``asked_size`` is what they shall see, when its stack has more; 0: all of that.  ``limits`` and ``stack`` are what
-    was set by hand.  ``uploaded`` is the uploaded filter behind ``stack``: none or one.  ``fault`` is why it is broken.
-    ``revoked`` says that its attachment was ended although nobody here had let it go: it is never served again, and
-    forgotten once nobody holds its device.
+    ``account`` the Swift account of the project, ``attachment`` the id of Cinder's attachment.  ``fresh`` is true when
+    the volume was never attached, so that a header may be created.  ``size`` is the size for its users, in bytes; 0
+    until it is attached.  ``asked_size`` is the requested size, when its stack has more; 0: all of that.  ``limits``
+    and ``stack`` were set by hand.  ``uploaded`` is the uploaded filter behind ``stack``: none or one.  ``fault`` is
+    the reason why it is broken.  ``revoked`` is true when its attachment was ended without a detach on this machine: it
+    is never served again, and its record is removed once its device is unused.
     """
 
     volume: str
@@ -117,18 +118,18 @@ class VolumeAttachment(Message):
     }
 
     def limits_in_force(self) -> VolumeLimits:
-        """Those that were set by hand, with those of policies in their place."""
+        """Return the limits that were set by hand, replaced by those of policies."""
         return self.limits.overridden(self.policy.limits)
 
     def steps(self) -> tuple[StackStep, ...]:
-        """The stack over what it stands on: filters of policies stand before its own, and none of them twice."""
+        """Return the stack over the source: filters of policies before its own, without repetitions."""
         own = {one.keyword for one in self.stack}
         return (*(one for one in self.policy.stack if one.keyword not in own), *self.stack)
 
     def shown(self, share: VolumeLimits) -> dict[str, Any]:
-        """What may be shown; the uploaded filter as what it is for users, the last of the stack.
+        """Return the fields that may be shown; the uploaded filter is shown as the last of the stack.
 
-        :param share: what the volume may move of what its pool carries
+        :param share: the volume's part of its pool's capacity
         """
         data = self.to_data()
         for name in ("connection", "secret", "fresh", "asked_size"):
@@ -146,12 +147,12 @@ _SUFFIX = ".volume"
 
 @dataclass(frozen=True, slots=True)
 class StateFiles:
-    """The files, in ``folder``; they hold secrets of connections and are the user's alone."""
+    """The record files, in ``folder``; they hold secrets of connections, and only their owner may read them."""
 
     folder: Path
 
     def read_all(self) -> Iterator[VolumeAttachment]:
-        """All of them; one that cannot be read is logged and left alone."""
+        """Yield all records; an unreadable one is logged and skipped."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for path in sorted(self.folder.glob(f"*{_SUFFIX}")):
             try:
@@ -161,14 +162,14 @@ class StateFiles:
 
     def check_none(self, volume: str) -> None:
         """
-        :raises PeerError: when there is a file of ``volume``, which cannot have been read then
+        :raises PeerError: when there is a file of ``volume``, which is then unreadable
         """
         path = self._path(volume)
         if path.exists():
             raise PeerError(f"`{path}` cannot be read, so what is attached here of volume `{volume}` is not known")
 
     def write(self, attachment: VolumeAttachment) -> None:
-        """Keep it; it is on the disk when this returns.
+        """Write the record; it is on the disk when this returns.
 
         :raises PeerError: when it cannot be written
         """
@@ -187,7 +188,7 @@ class StateFiles:
             raise PeerError(f"`{path}` cannot be written: {error}") from error
 
     def remove(self, volume: str) -> None:
-        """Forget it.
+        """Remove the record.
 
         :raises PeerError: when the file cannot be removed
         """
@@ -209,9 +210,9 @@ class StateFiles:
 
 
 def text_field(data: Mapping[str, Any], name: str, kind: str) -> str:
-    """The text ``name`` of a connection of type ``kind``.
+    """Return the text ``name`` of a connection of type ``kind``.
 
-    :raises CallerError: when there is none
+    :raises CallerError: when it is missing
     """
     value = data.get(name)
     if not isinstance(value, str) or not value:
@@ -220,7 +221,7 @@ def text_field(data: Mapping[str, Any], name: str, kind: str) -> str:
 
 
 def write_secret(path: Path, text: str) -> Path:
-    """Write a file that its owner alone reads.
+    """Write a file that only its owner may read.
 
     :raises PeerError: when it cannot be written
     """

@@ -1,8 +1,8 @@
-"""Who is connected to a unix socket on which a process of ours listens.
+"""The clients of a unix socket on which a process of Sluice listens.
 
-The server's own ends of the connections are looked at: its file descriptors are duplicated for a moment
-(pidfd_getfd(2)), and the kernel says of each which process connected the other end (``SO_PEERCRED``).  So clients in
-other network namespaces are found, too, whose sockets ``/proc/net/unix`` does not have.
+The server's own ends of the connections are inspected: its file descriptors are duplicated for a moment
+(pidfd_getfd(2)), and the kernel reports the process at the other end of each (``SO_PEERCRED``).  So clients in other
+network namespaces are found, too, whose sockets ``/proc/net/unix`` does not list.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from sluice_core.errors import Conflict, PeerError
 _PIDFD_GETFD: Final = 438
 #: ``struct ucred``: pid, user, group.
 _CREDENTIALS: Final = struct.Struct("3i")
-#: Seconds for which whoever only looks at the export (nbdinfo) may be connected.
+#: Seconds for which a program that only inspects the export (nbdinfo) may be connected.
 _LOOKED_AT: Final = 1.0
 
 
 def check_unused(path: Path, server: ProcessRecord) -> None:
-    """Refuse while clients are connected; one that only looks is waited for.
+    """Refuse while clients are connected; wait for a client that only inspects.
 
     :param server: the process that listens on the socket at ``path``
     :raises Conflict: naming the processes that are connected to it
-    :raises PeerError: when the kernel does not say who is
+    :raises PeerError: when the kernel does not report the clients
     """
     held: list[str] = []
 
@@ -46,9 +46,9 @@ def check_unused(path: Path, server: ProcessRecord) -> None:
 
 
 def clients(path: Path, server: ProcessRecord) -> list[str]:
-    """The processes that are connected to the socket at ``path``, on which ``server`` listens.
+    """Return the processes that are connected to the socket at ``path``, on which ``server`` listens.
 
-    :raises PeerError: when the kernel does not say who is
+    :raises PeerError: when the kernel does not report the clients
     """
     handle = server.open()
     if handle is None:
@@ -63,9 +63,9 @@ def clients(path: Path, server: ProcessRecord) -> list[str]:
 
 
 def _sockets(handle: int, pid: int) -> Iterator[socket.socket]:
-    """The sockets of a process, each as long as it is looked at.
+    """Yield the sockets of a process, each open during its inspection.
 
-    :raises OSError: when the kernel does not give them
+    :raises OSError: when the kernel refuses
     """
     for descriptor_link in Path(f"/proc/{pid}/fd").iterdir():
         try:
@@ -79,7 +79,7 @@ def _sockets(handle: int, pid: int) -> Iterator[socket.socket]:
 
 
 def _duplicate(handle: int, descriptor: int) -> int | None:
-    """A descriptor of another process as one of ours; None when it was closed meanwhile."""
+    """Return a duplicate of another process' descriptor; None when it was closed meanwhile."""
     libc = ctypes.CDLL(None, use_errno=True)
     found = int(libc.syscall(_PIDFD_GETFD, handle, descriptor, 0))
     if found >= 0:
@@ -91,7 +91,7 @@ def _duplicate(handle: int, descriptor: int) -> int | None:
 
 
 def _peer(end: socket.socket, path: str) -> int | None:
-    """The process at the other end, when this is a connection that was accepted at ``path``."""
+    """Return the process at the other end, if this is a connection that was accepted at ``path``."""
     if end.family != socket.AF_UNIX or end.getsockname() != path:
         return None
     if end.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):

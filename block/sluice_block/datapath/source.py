@@ -2,19 +2,19 @@
 
 ===================== =================================================================================
 ``local``             a path of this machine, which nbdkit opens itself
-``nbd``               a server on a unix socket is nbdkit's to ask, by a plugin of ours (``native/nbd``), where the
+``nbd``               nbdkit connects to a server on a unix socket, by Sluice's plugin (``native/nbd``), if the
                       volume has a keeper; else as ``nfs``
-``nfs``, ``rbd``      a qemu-storage-daemon opens it, and shows it to nbdkit on a unix socket
-others                os-brick, where it is installed, makes a block device of it, which nbdkit opens
+``nfs``, ``rbd``      a qemu-storage-daemon opens it, and exports it to nbdkit on a unix socket
+others                os-brick, if it is installed, makes a block device of it, which nbdkit opens
 ===================== =================================================================================
 
-An NBD server is not left to nbdkit's own client, which answers with errors for ever once it lost its connection; QEMU's
-and ours connect again and repeat what was not answered.
+nbdkit's own NBD client is not used, since it answers with errors for ever after a lost connection; QEMU's and Sluice's
+clients connect again and repeat unanswered requests.
 
-An NBD server or a file is block nodes of QEMU, as of ``blockdev-add``, of which the last is the volume; an NFS share is
-used where it is mounted already, or gets a mount of its own.  Of other connections (iSCSI, Fibre Channel, NVMe over
-fabrics, …) os-brick makes a block device.  It is no dependency: where it is not installed such a connection is refused
-by name.  It works in this process, which is root's, and not through a daemon of its own.
+An NBD server or a file is a list of QEMU's block nodes, as for ``blockdev-add``, of which the last is the volume; an
+NFS share is used where it is mounted already, or is mounted for the volume.  For other connections (iSCSI, Fibre
+Channel, NVMe over fabrics, …) os-brick makes a block device.  It is an optional dependency: without it such a
+connection is refused by name.  It runs in this process, which is root's, and not through a daemon of its own.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ from sluice_block.stack.build import nbd_plugin
 from sluice_core.errors import CallerError, PeerError
 from sluice_volumes.messages import RbdLocality
 
-#: How often os-brick looks for a device.
+#: Number of times that os-brick searches for a device.
 _SCANS: Final = 3
-#: Types that do not need it.
+#: Types that do not need os-brick.
 _WITHOUT: Final = ("nbd", "nfs", "rbd", "local")
 
 
 @dataclass(frozen=True, slots=True)
 class BrickDevice:
-    """``record`` is a file that says which device it is; it does not survive a reboot, as the device does not."""
+    """``record`` is a file that names the device; like the device, it does not survive a reboot."""
 
     record: Path
 
     def connect(self, kind: str, data: Mapping[str, Any]) -> str:
-        """The path of the device, which is connected if it is not.
+        """Return the path of the device; connect it if it is not connected.
 
         :param kind: type of the connection
-        :raises CallerError: when os-brick is missing, or does not know the type
+        :raises CallerError: when os-brick is missing, or does not support the type
         :raises PeerError: when it fails
         """
         if self.record.exists():
@@ -69,7 +69,7 @@ class BrickDevice:
         return str(device["path"])
 
     def disconnect(self, data: Mapping[str, Any]) -> None:
-        """Take the device away.
+        """Disconnect the device.
 
         :raises PeerError: when os-brick fails
         """
@@ -82,9 +82,9 @@ class BrickDevice:
         self.record.unlink()
 
     def _load(self, kind: str) -> tuple[Any, tuple[type[Exception], ...]]:
-        """Load os-brick's connector of a type, and what it raises.
+        """Load os-brick's connector of a type, and its exceptions.
 
-        :raises CallerError: when os-brick is missing, or does not know the type
+        :raises CallerError: when os-brick is missing, or does not support the type
         """
         try:
             connectors: Any = importlib.import_module("os_brick.initiator.connector")
@@ -108,7 +108,7 @@ class BrickDevice:
 
 _VOLUME: Final = "source"
 _NBD_PORT: Final = 10809
-#: What drivers of file systems say of their files.
+#: Formats in the connections of drivers of file systems.
 _FORMATS: Final = ("raw", "qcow2")
 
 Node = dict[str, Any]
@@ -123,7 +123,7 @@ class UnixServer:
 
 
 def unix_server(data: Mapping[str, Any]) -> UnixServer | None:
-    """The server of a connection, if it is one on a unix socket that wants no key.
+    """Return the server of a connection, if it is one on a unix socket without a key.
 
     :raises CallerError: when the connection has no ``uri``
     """
@@ -135,10 +135,10 @@ def unix_server(data: Mapping[str, Any]) -> UnixServer | None:
 
 
 def nbd_nodes(data: Mapping[str, Any], tls: Path) -> tuple[list[Node], list[str]]:
-    """The node of an NBD server, and the objects that it needs.
+    """Return the node of an NBD server, and the objects that it needs.
 
-    :param tls: folder for the key of the attachment, which QEMU reads there
-    :raises CallerError: when something is missing, or TLS is
+    :param tls: folder for the key of the attachment, for QEMU
+    :raises CallerError: when a field or TLS is missing
     """
     address = urlsplit(text_field(data, "uri", "nbd"))
     options: Node = {"export": unquote(address.path.removeprefix("/"))}
@@ -156,9 +156,9 @@ def nbd_nodes(data: Mapping[str, Any], tls: Path) -> tuple[list[Node], list[str]
 
 
 def file_nodes(file: Path, kind: str) -> list[Node]:
-    """The nodes of a file.
+    """Return the nodes of a file.
 
-    :param kind: its format, which is never guessed: a user could write what looks like another one
+    :param kind: its format, which is never guessed: a user could write data that looks like another format
     :raises CallerError: when it is another format
     """
     if kind not in _FORMATS:
@@ -168,7 +168,7 @@ def file_nodes(file: Path, kind: str) -> list[Node]:
 
 
 def _write_key(folder: Path, identity: str, key: str) -> str:
-    """Write the key where QEMU reads it, and return the object that does."""
+    """Write the key for QEMU, and return the object that reads it."""
     folder.mkdir(mode=0o700, exist_ok=True)
     write_secret(folder / "keys.psk", f"{identity}:{key}\n")
     given = {"id": "tls", "dir": str(folder), "endpoint": "client", "username": identity}
@@ -177,16 +177,16 @@ def _write_key(folder: Path, identity: str, key: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NfsShare:
-    """``place`` is where it is mounted when nobody else has done that."""
+    """``place`` is its mount point if no other program has mounted it."""
 
     place: Path
 
     def find(self, data: Mapping[str, Any], base: object) -> Path:
-        """The volume's file.
+        """Return the volume's file.
 
         :param data: ``export``, ``name`` and ``options`` of a connection
         :param base: the folder in which Cinder and os-brick mount shares, under the MD5 of their names
-        :raises CallerError: when something is missing
+        :raises CallerError: when a field is missing
         :raises PeerError: when the share cannot be mounted
         """
         export, name = text_field(data, "export", "nfs"), text_field(data, "name", "nfs")
@@ -204,9 +204,9 @@ class NfsShare:
         return self.place / name
 
     def unmount(self) -> None:
-        """Undo a mount of its own.
+        """Remove the mount if it was made here.
 
-        :raises PeerError: when somebody uses it
+        :raises PeerError: when it is in use
         """
         unmount(self.place)
         if self.place.exists():
@@ -223,11 +223,11 @@ _EXPORT: Final = "source"
 @dataclass(frozen=True, slots=True)
 class Source:
     """
-    :param connection: Cinder's ``connection_info``: ``driver_volume_type``, and what that type needs, either in
+    :param connection: Cinder's ``connection_info``: ``driver_volume_type``, and the fields of that type, either in
         ``data`` (as drivers return it) or beside it (as the API shows it)
     :param folder: of the volume, for sockets, and for secrets that QEMU reads
-    :param built: folder of our plugin for nbdkit
-    :param keeper: socket of what keeps the volume's block device, if there is one, and its connections then
+    :param built: folder of Sluice's plugin for nbdkit
+    :param keeper: socket of the keeper of the volume's block device, if there is one, and of its connections then
     """
 
     connection: Mapping[str, Any]
@@ -236,9 +236,9 @@ class Source:
     keeper: Path | None = None
 
     def start(self) -> list[str]:
-        """Start what it needs and does not run; the plugin and its parameters.
+        """Start the processes that it needs; return the plugin and its parameters.
 
-        :raises CallerError: when the connection is of a type that cannot be used here, or lacks something
+        :raises CallerError: when the connection is of a type that cannot be used here, or lacks a field
         :raises PeerError: when the server behind it does not answer
         """
         if self._kind == LOCAL:
@@ -258,14 +258,14 @@ class Source:
         return ["nbd", f"uri=nbd+unix:///{_EXPORT}?socket={quote(str(self._daemon.socket))}"]
 
     def start_stored(self) -> list[str]:
-        """As :meth:`start`, for a caller that uses the source alone for a moment: nothing stands before it or is
-        repeated.
+        """As :meth:`start`, for a caller that uses the source alone for a moment: without filters and without
+        repetition of requests.
         """
         server = self._direct()
         return ["nbd", f"socket={server.path}", f"export={server.export}"] if server is not None else self.start()
 
     def process(self) -> ProcessRecord | None:
-        """The process that it needs; None when it needs none, or when it does not run."""
+        """The process that it needs; None when it needs none, or it does not run."""
         return self._daemon.process()
 
     def has_ended(self) -> bool:
@@ -273,16 +273,16 @@ class Source:
         return self._kind in _THROUGH_QEMU and self._direct() is None and self.process() is None
 
     def locality(self) -> RbdLocality | None:
-        """Where the image lies; None when it does not lie in Ceph.
+        """Return where the image is stored; None when it is not in Ceph.
 
         :raises PeerError: when Ceph does not answer
         """
         return find_osds(RbdImage.of(self._data), self.folder) if self._kind == RBD else None
 
     def end(self) -> None:
-        """End what it needs.
+        """End the processes that it needs.
 
-        :raises PeerError: when that does not end
+        :raises PeerError: when one does not end
         """
         self._daemon.end()
         self._share.unmount()
@@ -290,7 +290,7 @@ class Source:
             self._brick.disconnect(self._data)
 
     def _direct(self) -> UnixServer | None:
-        """The NBD server that nbdkit asks itself; None when it does not."""
+        """Return the NBD server to which nbdkit connects itself; None when it does not."""
         return unix_server(self._data) if self._kind == NBD and self.keeper is not None else None
 
     def _nodes(self) -> tuple[list[dict[str, Any]], list[str]]:
@@ -318,7 +318,7 @@ class Source:
 
     @property
     def _share(self) -> NfsShare:
-        # beside the folder, which is deleted with all that is in it
+        # beside the folder, which is deleted with its content
         return NfsShare(self.folder.with_name(f"{self.folder.name}.share"))
 
     @property

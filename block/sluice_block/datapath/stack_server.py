@@ -1,17 +1,17 @@
 """The stack of a volume: one nbdkit with the volume's filters over its source, started, replaced and found again.
 
-Each nbdkit has a socket of its own, ``stack-<number>.sock``.  A replacement is started beside the one that serves, the
-front is told to use it (:mod:`front`), and the old one is ended.  One that died is started anew on the same
-socket, where the front finds it.  A konnector that dies in the middle of a replacement leaves two records;
+Each nbdkit has a socket of its own, ``stack-<number>.sock``.  A replacement is started beside the serving one, the
+front is switched to it (:mod:`front`), and the old one is ended.  After an unexpected end nbdkit is started on the same
+socket, where the front finds it.  A konnector that ends in the middle of a replacement leaves two records;
 :meth:`StackServer.recover` keeps the one that the front uses.
 
-nbdkit is ended by SIGKILL: after SIGTERM it answers with errors until its connections are gone.  It goes into the
-background by itself: in the foreground the kernel ends it together with the thread that started it (version 1.32 sets
-PR_SET_PDEATHSIG, asked for or not).
+nbdkit is ended by SIGKILL: after SIGTERM it answers with errors until its connections are closed.  It moves into the
+background by itself: in the foreground the kernel ends it together with the thread that started it (version 1.32 always
+sets PR_SET_PDEATHSIG).
 
-One that serves a block device by itself (``native/fuse``) has no front.  Its replacement waits, with its source open,
-until the one that serves has ended, which after SIGTERM first does what it was given; the kernel holds what is asked
-meanwhile.  A konnector that dies in between leaves two records, too: as long as the old one runs it serves on.
+An nbdkit that serves a block device by itself (``native/fuse``) has no front.  Its replacement waits, with its source
+open, until the serving one has ended, which after SIGTERM first finishes its requests; the kernel holds new requests
+meanwhile.  A konnector that ends in between leaves two records, too: as long as the old one runs it keeps serving.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from sluice_core.errors import PeerError
 from sluice_core.messages.base import Message
 
 PROGRAM: Final = "nbdkit"
-#: Requests that nbdkit works at together; the front sends 16 at most.
+#: Requests that nbdkit processes at a time; the front sends 16 at most.
 _THREADS: Final = 16
 _CURRENT: Final = ""
 _NEXT: Final = ".next"
-#: Seconds within which one that serves a device must have opened its source.
+#: Seconds within which an nbdkit that serves a device must have opened its source.
 _OPEN: Final = 20.0
-#: Seconds that the requests under way may take when one that serves a device is replaced; then they are repeated.
+#: Seconds for the present requests when an nbdkit that serves a device is replaced; then they are repeated.
 _DRAIN: Final = 60.0
 
 
@@ -49,7 +49,7 @@ class StackRecord(Message):
 
 @dataclass(frozen=True, slots=True)
 class StackServer:
-    """The nbdkit of one volume, whose sockets and records are in ``folder``, called after its ``role``.
+    """The nbdkit of one volume, whose sockets and records are in ``folder``, named after its ``role``.
 
     :param device: whether it serves a block device by itself
     """
@@ -59,26 +59,26 @@ class StackServer:
     device: bool = False
 
     def start(self, arguments: Sequence[str], descriptors: Sequence[int] = ()) -> None:
-        """Start it, on the socket of the one that died if there was one; it listens when this returns.
+        """Start it, on the socket of an unexpectedly ended one if there is one; it listens when this returns.
 
         :param arguments: filters, plugin and their parameters
         :param descriptors: files that the arguments name by number
-        :raises PeerError: with what it said, when it does not start
+        :raises PeerError: with its output, when it does not start
         """
         before = self._read(_CURRENT)
         record = self._launch(before.number if before is not None else 0, arguments, descriptors)
         write_record(self._path(_CURRENT), record)
 
     def socket(self) -> Path:
-        """The socket of the one that serves, or served last."""
+        """The socket of the present or last nbdkit."""
         record = self._read(_CURRENT)
         return self._socket(record.number if record is not None else 0)
 
     def replace(self, arguments: Sequence[str], swap: Callable[[Path], None], descriptors: Sequence[int] = ()) -> None:
         """Replace the running server by another one.
 
-        :param swap: has the front use the one at a socket, if there is a front
-        :raises PeerError: when the new one does not start, or the front does not take it; the old one serves on
+        :param swap: switches the front to the one at a socket, if there is a front
+        :raises PeerError: when the new one does not start, or the front refuses it; the old one keeps serving
         """
         before = self._read(_CURRENT)
         record = self._launch(before.number + 1 if before is not None else 0, arguments, descriptors)
@@ -104,12 +104,12 @@ class StackServer:
             self._drop(_NEXT)
 
     def process(self) -> ProcessRecord | None:
-        """The one that serves; None when none does."""
+        """The serving nbdkit; None when none serves."""
         record = self._read(_CURRENT)
         return record.process if record is not None and record.process.is_alive() else None
 
     def stop(self) -> None:
-        """End it; the next start takes its socket.
+        """End it; the next start uses its socket.
 
         :raises PeerError: when it does not end
         """
@@ -118,7 +118,7 @@ class StackServer:
             record.process.end(patience=0)
 
     def end(self) -> None:
-        """End it, and what is left of a replacement.
+        """End it, and the rest of a replacement.
 
         :raises PeerError: when it does not end
         """
@@ -165,9 +165,9 @@ class StackServer:
 
 
 def _wait_until_open(process: ProcessRecord, ready: Path, log: Path) -> None:
-    """Until it has opened its source, which it does in the background.
+    """Wait until it has opened its source, which it does in the background.
 
-    :raises PeerError: with what it said, when it does not; it has ended then
+    :raises PeerError: with its output, when it fails; it has ended then
     """
     processes.wait_until(lambda: ready.exists() or not process.is_alive(), _OPEN)
     if not ready.exists():

@@ -1,4 +1,4 @@
-"""The filters of a volume over its source, with the page that steers them: started, replaced, found again, ended."""
+"""The filters of a volume over its source, with the page that controls them: started, replaced, found again, ended."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ Steps = Sequence[tuple[str, Mapping[str, Scalar]]]
 
 
 def pairs(steps: Sequence[StackStep]) -> Steps:
-    """Filters with their parameters, as :mod:`sluice_block.stack.filters` takes them."""
+    """Return filters with their parameters, in the form of :mod:`sluice_block.stack.filters`."""
     return [(one.keyword, one.params) for one in steps]
 
 
 class VolumeSource(Protocol):
-    """What a stack stands on: as much of :class:`sluice_block.datapath.source.Source` as it needs."""
+    """The storage below a stack: the methods of :class:`sluice_block.datapath.source.Source` that it needs."""
 
     def start(self) -> list[str]:
-        """Start what it needs and does not run; nbdkit's plugin and its parameters."""
+        """Start the processes that it needs; return nbdkit's plugin and its parameters."""
 
     def start_stored(self) -> list[str]:
-        """The same of what is stored, whatever stands before it."""
+        """The same for the stored data, without filters."""
 
     def end(self) -> None:
-        """End what it needs."""
+        """End the processes that it needs."""
 
 
 @dataclass(eq=False)
 class VolumeStack:
     """:param folder: of the volume: sockets, records, the page
-    :param built: folder of our filters for nbdkit
+    :param built: folder of Sluice's filters for nbdkit
     :param log: file of the log of requests
-    :param keeper: socket of what keeps the block device that the stack serves by itself; None: it serves a front
+    :param keeper: socket of the keeper of a block device that the stack serves by itself; None: it serves a front
     """
 
     folder: Path
@@ -60,9 +60,10 @@ class VolumeStack:
         self._header = LuksHeader(self.folder / LUKS)
 
     def prepare(self, wanted: VolumeAttachment) -> None:
-        """Before the first start: see that what is stored can be read with the secret; make a header if it may be.
+        """Call before the first start: check that the stored data can be read with the secret; create a header if
+        permitted.
 
-        :raises CallerError: when its filters cannot be used, or it has a secret and no use for it, or the reverse
+        :raises CallerError: when its filters cannot be used, or its secret is missing or not needed
         :raises SluiceError: as of :meth:`LuksHeader.prepare`
         """
         steps = pairs(wanted.steps())
@@ -78,7 +79,7 @@ class VolumeStack:
             self._header.prepare(self.source.start_stored(), below, wanted.secret, wanted.fresh)
 
     def start(self, wanted: VolumeAttachment) -> None:
-        """Start it if it does not run; limits and log are as wanted when this returns.
+        """Start it if it does not run; the requested limits and log are in force when this returns.
 
         :raises CallerError: when its connection or its filters cannot be used
         :raises PeerError: when a program does not start
@@ -90,29 +91,29 @@ class VolumeStack:
             page.set_log(wanted.log)
             if self._server.process() is not None:
                 return
-            page.reset_under_way()  # of a nbdkit that was killed
+            page.reset_under_way()  # counts of a killed nbdkit
         with self._arguments(wanted) as (arguments, descriptors):
             self._server.start(arguments, descriptors)
 
     def replace(self, wanted: VolumeAttachment, swap: Callable[[Path], None]) -> None:
-        """Put the wanted filters in the place of those that run.
+        """Replace the running filters by the requested ones.
 
-        :param swap: has the front use the stack at a socket
-        :raises PeerError: when they do not start; the old ones serve on
+        :param swap: switches the front to the stack at a socket
+        :raises PeerError: when they do not start; the old ones keep serving
         """
         with self._page() as page, self._arguments(wanted) as (arguments, descriptors):
-            page.set_limits(VolumeLimits().page_limits())  # what waits for them would hold the replacement up
+            page.set_limits(VolumeLimits().page_limits())  # requests that wait for limits would delay the replacement
             try:
                 self._server.replace(arguments, swap, descriptors)
             finally:
                 page.set_limits(wanted.limits_in_force().page_limits())
 
     def recover(self, used: Path | None) -> None:
-        """Finish or undo a replacement that a konnector left in its middle; ``used`` is what its front uses."""
+        """Finish or undo a replacement that a konnector left in its middle; ``used`` is the front's stack."""
         self._server.recover(used)
 
     def restart(self, wanted: VolumeAttachment) -> None:
-        """Start the stack anew, and what has ended of its source; users wait.
+        """Start the stack again, and ended processes of its source; users wait.
 
         :raises SluiceError: as of :meth:`start`
         """
@@ -120,11 +121,11 @@ class VolumeStack:
         self.start(wanted)
 
     def renew(self, wanted: VolumeAttachment) -> None:
-        """Start the stack and all of its source anew, which then has its present size; users wait.
+        """Start the stack and its whole source again, which then has its present size; users wait.
 
         :raises SluiceError: as of :meth:`start`
         """
-        self._server.stop()  # before its source: it would answer with errors
+        self._server.stop()  # before its source, or it would answer with errors
         self.source.end()
         self.start(wanted)
 
@@ -133,13 +134,13 @@ class VolumeStack:
         return self._server.process()
 
     def socket(self) -> Path:
-        """The socket of the one that serves, or served last."""
+        """The socket of the present or last nbdkit."""
         return self._server.socket()
 
     def end(self) -> None:
-        """End the stack, and what its source needs.
+        """End the stack, and the processes of its source.
 
-        :raises PeerError: when something does not end
+        :raises PeerError: when one does not end
         """
         self._header.end()
         self._server.end()
@@ -148,7 +149,7 @@ class VolumeStack:
             self.log.unlink()
 
     def set_limits(self, limits: VolumeLimits) -> None:
-        """Put limits in force: at once, also for requests that wait already.
+        """Apply limits at once, also to waiting requests.
 
         :raises CallerError: when one is negative or too large
         """
@@ -161,7 +162,7 @@ class VolumeStack:
             page.set_log(on)
 
     def counters(self) -> Counters:
-        """What was counted since it was attached.
+        """Return the counts since it was attached.
 
         :raises NotFound: while it is being attached or detached
         """
@@ -185,7 +186,7 @@ class VolumeStack:
 
     @contextlib.contextmanager
     def _arguments(self, wanted: VolumeAttachment) -> Iterator[tuple[list[str], tuple[int, ...]]]:
-        """nbdkit's arguments, and the descriptors that they name."""
+        """Yield nbdkit's arguments, and the descriptors that they name."""
         source = self.source.start()
         with open_passphrase(wanted.secret) as descriptor:
             given = nbdkit_arguments(

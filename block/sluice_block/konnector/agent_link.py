@@ -1,14 +1,14 @@
-"""The konnector as a worker of the agent of its machine: says what it can do, and tells just after each second of the
-wall clock what it counted.
+"""The konnector as a worker of its machine's agent: it announces its capabilities, and sends its counts just after each
+second of the wall clock.
 
-Sending never blocks, and without an agent volumes go on.  The link tries to connect again each second.  It also does
-so when what it says first has changed: an uploaded filter came or was refused, a volume broke, or it is known whether
-the attachment of one that was taken over still holds.
+Sending does not block, and without an agent volumes keep working.  The link tries to connect again each second.  It
+also does so after a change of its hello: an uploaded filter was added or refused, a volume broke, or the attachment of
+a volume that was taken over was confirmed or ended.
 
-What the pages of volumes have counted becomes the rows that an agent expects of its workers.  A row is a running total
-since its ``born`` (:mod:`sluice_core.metrics.totals`).  A page counts on when the konnector is started again, and an
-agent would take the totals of a new worker's rows for one second's growth.  So a row begins at zero when the konnector
-sees the page first, and again when the page does: after a new attach.
+The counts of volumes' pages become the rows that an agent expects from its workers.  A row is a running total since its
+``born`` (:mod:`sluice_core.metrics.totals`).  A page keeps counting when the konnector is restarted, and an agent would
+take the totals of a new worker's rows for one second's growth.  So a row begins at zero when the konnector first reads
+the page, and again when the page restarts: after a new attach.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ Row = tuple[str, int, tuple[float, ...]]
 
 @dataclass(slots=True)
 class _Counted:
-    """``base`` is what the page had counted when the row began, ``sent`` what the agent knows; None: nothing."""
+    """``base`` is the page's count when the row began, ``sent`` the count that the agent has; None: nothing."""
 
     base: Counters | None
     last: Counters
@@ -75,9 +75,9 @@ class VolumeRows:
         self._volumes: dict[str, _Counted] = {}
 
     def update(self, counters: Mapping[str, Counters]) -> None:
-        """Note what pages say now.
+        """Record the present counts of pages.
 
-        :param counters: path of each volume that is attached → what its page has counted
+        :param counters: path of each attached volume → the counts of its page
         """
         for path in self._volumes.keys() - counters.keys():
             del self._volumes[path]
@@ -91,12 +91,12 @@ class VolumeRows:
                 known.last = now
 
     def forget_sent(self) -> None:
-        """Forget what was sent: another agent listens, which knows nothing yet."""
+        """Mark all rows as unsent: another agent listens, which has no rows yet."""
         for one in self._volumes.values():
             one.sent = None
 
     def changed(self, now: float) -> dict[str, Row]:
-        """Path → row of the volumes whose rows have changed since they were sent, or that an agent would forget.
+        """Return path → row, of the volumes whose rows have changed since they were sent, or that an agent would drop.
 
         :param now: monotonic seconds
         """
@@ -107,11 +107,13 @@ class VolumeRows:
         }
 
     def sketches(self, paths: Iterable[str]) -> dict[str, list[list[float]]]:
-        """The sketches of some volumes, for ``Counters.sketches``: the buckets that changed since they were sent."""
+        """Return the sketches of some volumes, for ``Counters.sketches``: the buckets that changed since they were
+        sent.
+        """
         return {VOLUME_LATENCY: [pack(_changed_sketch(self._volumes[path])) for path in paths]}
 
     def note_sent(self, paths: Iterable[str], now: float) -> None:
-        """The agent has got these rows.
+        """Record that the agent has received these rows.
 
         :param now: monotonic seconds
         """
@@ -134,7 +136,7 @@ def _values(counted: _Counted) -> tuple[float, ...]:
 
 
 def _sketch(counters: Counters, base: Counters | None) -> Sketch:
-    """Both histograms as one sketch, less what was in ``base``."""
+    """Return both histograms as one sketch, minus the counts in ``base``."""
     sketch: Sketch = {}
     for name in ("read_latency", "write_latency"):
         histogram = getattr(counters, name)
@@ -150,25 +152,25 @@ def _changed_sketch(one: _Counted) -> Sketch:
     return {bucket: count for bucket, count in now.items() if count != before.get(bucket)}
 
 
-#: Seconds after each second of the wall clock at which it is told: the agent closes its window some hundredths later,
-#: so that what is told in the middle of a second would be known a second later.
+#: Seconds after each second of the wall clock at which the link sends: the agent closes its window some hundredths
+#: later, so that a message in the middle of a second would count a second later.
 _AFTER_SECOND: Final = 0.002
-#: Rows of one message; with full sketches these are less than the 64 KiB that a message may have.
+#: Rows in one message; with full sketches these are less than the limit of 64 KiB.
 _ROWS: Final = 16
-#: Volumes with a fault and refused filters that are told of, and characters of each reason: less than a message has.
+#: Broken volumes and refused filters in a message, and characters of each reason: less than a message's limit.
 _FAULTS: Final = 100
 _REFUSED: Final = 50
 _REASON: Final = 300
-#: Volumes whose attachments are asked about at a time, and seconds after which one that still waits is a fault.
+#: Number of volumes whose attachments are checked at a time, and seconds after which an unconfirmed one is a fault.
 _ASKED: Final = 100
 _WAITED: Final = 30.0
 
 
 class AgentLink(AgentConnection):
-    """A thread that speaks to the agent at ``path``.
+    """A thread that communicates with the agent at ``path``.
 
-    :param url: where the controller calls this konnector; empty when it cannot
-    :param snapshot_id: the snapshot that policies are read from, which the agent waits for when it made another one
+    :param url: the URL at which the controller calls this konnector; empty when it cannot
+    :param snapshot_id: the snapshot from which policies are read, for which the agent waits after it made another one
     """
 
     away_text = "no agent at `%s`: %s"
@@ -195,7 +197,7 @@ class AgentLink(AgentConnection):
         self._thread = threading.Thread(target=self._run, name="agent link", daemon=True)
 
     def start(self) -> None:
-        """Begin to connect and to tell."""
+        """Begin to connect and to send."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -205,7 +207,7 @@ class AgentLink(AgentConnection):
         self.disconnect()
 
     def tick(self) -> None:
-        """Send what has changed."""
+        """Send the changes."""
         self._rows.update(self._read_counters())
         self._renew_hello()
         if self._socket is None:
@@ -214,7 +216,7 @@ class AgentLink(AgentConnection):
             self._rows.forget_sent()
         now = time.monotonic()
         rows = list(self._rows.changed(now).values())
-        for first in range(0, max(len(rows), 1), _ROWS):  # one without rows says that all is quiet
+        for first in range(0, max(len(rows), 1), _ROWS):  # a message without rows means no activity
             if not self._send_rows(rows[first : first + _ROWS], now):
                 return
 
@@ -223,11 +225,11 @@ class AgentLink(AgentConnection):
             self.tick()
 
     def _renew_hello(self) -> None:
-        """Send the present hello with the next connection: an agent takes one hello of each."""
+        """Send the present hello with the next connection, since an agent accepts one hello of each."""
         try:
             uploaded, refused = self._konnector.filters.versions(), self._konnector.filters.refused()
             self._complaint = ""
-        except PeerError as error:  # which of them are refused is not known
+        except PeerError as error:  # the refused filters are not known
             if str(error) != self._complaint:
                 log.error("no uploaded filter is announced: %s", error)
             uploaded, refused, self._complaint = {}, {}, str(error)
@@ -258,7 +260,7 @@ class AgentLink(AgentConnection):
         return counters
 
     def _send_rows(self, rows: Sequence[Row], now: float) -> bool:
-        """Whether the socket took them; the rest waits for the next second."""
+        """Return whether the socket accepted them; the others wait for the next second."""
         paths = [path for path, _, _ in rows]
         message = WorkerCounters(
             worker=self._hello.worker,

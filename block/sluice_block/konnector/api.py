@@ -2,25 +2,25 @@
 
 ====== ============================ ==========================================================
 GET    /health                      that it answers, which machine it is, how many volumes there are
-GET    /connector                   what Cinder's drivers are told of the machine: ``?export=…&filter=…&filter=…``
+GET    /connector                   this machine's connector for Cinder's drivers: ``?export=…&filter=…&filter=…``
 GET    /volumes                     all volumes
 GET    /volumes/<id>                one
 PUT    /volumes/<id>                attach: ``project``, ``connection``, ``export``, ``stack``, …
 DELETE /volumes/<id>                detach
 PUT    /volumes/<id>/filters        another ``stack``
-PUT    /volumes/<id>/limits         other limits; those that are not named are none
-PUT    /volumes/<id>/size           show its size now (``size`` of it), or say that it takes a new attach
-PUT    /volumes/<id>/confirmed      its ``attachment`` still holds: attach it again, if it waits for that
-PUT    /volumes/<id>/revoked        its ``attachment`` was ended by force: serve it no more, forget it once unused
+PUT    /volumes/<id>/limits         other limits; limits that are not named are removed
+PUT    /volumes/<id>/size           show its present size (``size`` of it), or answer that it needs a new attach
+PUT    /volumes/<id>/confirmed      its ``attachment`` is valid: attach it again, if it waits for that
+PUT    /volumes/<id>/revoked        its ``attachment`` was ended by force: stop it, remove its record once unused
 PUT    /volumes/<id>/log            switch the log of requests: ``on``
-GET    /volumes/<id>/counters       what was counted since it was attached
-GET    /volumes/<id>/locality       where it lies: ``rbd``, null when that is not in Ceph
-POST   /volumes/<id>/measure        have fio overwrite and measure it: ``seconds`` for each figure
-GET    /volumes/<id>/measure        how far that is, and the figures
+GET    /volumes/<id>/counters       the counts since it was attached
+GET    /volumes/<id>/locality       where it is stored: ``rbd``, null if that is not in Ceph
+POST   /volumes/<id>/measure        overwrite and measure it with fio: ``seconds`` for each figure
+GET    /volumes/<id>/measure        the progress of the measurement, and the figures
 ====== ============================ ==========================================================
 
-A fault is ``{"error": reason}`` with its status.  Callers are root on this machine or known to Keystone, so the id
-that one gives its request is kept, in the answer and in the log.
+A fault is ``{"error": reason}`` with its status.  Callers are root on this machine or authenticated by Keystone, so a
+caller's request id is kept, in the answer and in the log.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ log = logging.getLogger(__name__)
 
 #: Bytes of a request's body.
 _LARGEST: Final = 1 << 20
-#: Per second: above what a page can hold.
+#: Greatest rate per second that a page can hold.
 _FASTEST: Final = 1 << 63
 #: Bytes of the smallest block of a device.
 _SECTOR: Final = 512
-#: Seconds for which a figure is measured.
+#: Greatest number of seconds for a figure.
 _LONGEST_FIGURE: Final = 300
-#: Fields of an attach, and what they are.
+#: Fields of an attach, and their types.
 _ATTACHED: Final[Mapping[str, type]] = {
     "project": str,
     "account": str,
@@ -99,10 +99,10 @@ _ROUTES: Final = Map(
 
 
 class KonnectorApi:
-    """Calls the konnector; the methods that :data:`_ROUTES` names return a status and data.
+    """Calls the konnector; the methods in :data:`_ROUTES` return a status and data.
 
     :param node: name of this machine in the cluster
-    :param ip: its address for others
+    :param ip: its address for other machines
     """
 
     def __init__(self, konnector: Konnector, node: str, ip: str) -> None:
@@ -140,7 +140,7 @@ class KonnectorApi:
         return 200, {"status": "ok", "node": self._node, **known, "volumes": len(self._konnector.volumes())}
 
     def show_connector(self, request: Request) -> tuple[int, Any]:
-        """The connector dictionary of this machine, for a volume with this ``export`` and each ``filter``."""
+        """Return the connector dictionary of this machine, for a volume with this ``export`` and each ``filter``."""
         properties = connector_properties(self._ip)
         export, filters = request.args.get("export", ""), request.args.getlist("filter")
         if self._konnector.makes_single_requests(export, filters):
@@ -156,7 +156,7 @@ class KonnectorApi:
         return 200, self._konnector.volume(volume).to_data()
 
     def attach(self, request: Request, volume: str) -> tuple[int, Any]:
-        """Attach it: 201; 200 when it was attached like that."""
+        """Attach it: 201; 200 when it is attached with the same parameters."""
         given = _body(request, _ATTACHED)
         for name in ("project", "connection"):
             if not given.get(name):
@@ -178,7 +178,7 @@ class KonnectorApi:
         return 204, None
 
     def set_filters(self, request: Request, volume: str) -> tuple[int, Any]:
-        """Put another stack in the place of its stack."""
+        """Replace its stack."""
         stack = _body(request, {"stack": list}).get("stack")
         if stack is None:
             raise CallerError("`stack` is missing, expected a list of filters")
@@ -186,23 +186,23 @@ class KonnectorApi:
         return 200, self._konnector.replace_stack(volume, steps).to_data()
 
     def set_limits(self, request: Request, volume: str) -> tuple[int, Any]:
-        """Put other limits in force."""
+        """Apply other limits."""
         limits = _limits(_body(request, dict.fromkeys(VolumeLimits.__slots__, (int, float))))
         return 200, self._konnector.set_limits(volume, limits).to_data()
 
     def resize(self, request: Request, volume: str) -> tuple[int, Any]:
-        """Show the size that it has now, or say that this takes a new attach."""
+        """Show its present size, or answer that this needs a new attach."""
         size = _size(_body(request, {"size": int}))
         found = self._konnector.volume(volume)
         shown = volume_changes.resize(found, size)
         return 200, {"size": found.attachment.size, "reattach": not shown}
 
     def confirm(self, request: Request, volume: str) -> tuple[int, Any]:
-        """Attach it again: its attachment holds."""
+        """Attach it again, since its attachment is valid."""
         return 200, self._konnector.confirm(volume, _attachment(request)).to_data()
 
     def revoke(self, request: Request, volume: str) -> tuple[int, Any]:
-        """Serve it no more."""
+        """Stop serving it."""
         return 200, {"forgotten": self._konnector.revoke(volume, _attachment(request))}
 
     def set_log(self, request: Request, volume: str) -> tuple[int, Any]:
@@ -215,7 +215,7 @@ class KonnectorApi:
         return 200, found.to_data()
 
     def show_counters(self, request: Request, volume: str) -> tuple[int, Any]:
-        """What was counted."""
+        """Return the counts."""
         found = self._konnector.volume(volume).counters()
         data = {name: getattr(found, name) for name in found.__slots__ if not name.endswith("latency")}
         for name, histogram in (("read", found.read_latency), ("write", found.write_latency)):
@@ -228,19 +228,19 @@ class KonnectorApi:
         return 200, {"rbd": None if found is None else found.to_data()}
 
     def measure(self, request: Request, volume: str) -> tuple[int, Any]:
-        """Begin to measure it, unless it is measured already: 202."""
+        """Begin to measure it, unless a measurement runs: 202."""
         seconds = _body(request, {"seconds": int}).get("seconds")
         if isinstance(seconds, bool) or seconds is None or not 1 <= seconds <= _LONGEST_FIGURE:
             raise CallerError(f"`seconds` is `{json.dumps(seconds)}`, expected 1 to {_LONGEST_FIGURE} for each figure")
         return 202, self._konnector.measure(volume, seconds).to_data()
 
     def show_measurement(self, request: Request, volume: str) -> tuple[int, Any]:
-        """How far it is measured."""
+        """Return the progress of the measurement."""
         return 200, self._konnector.measurement(volume).to_data()
 
 
 def json_response(status: int, data: Any, request: str) -> Response:
-    """An answer to the request with this id; None is one without a body."""
+    """Return an answer to the request with this id; ``data`` None is an answer without a body."""
     body = json.dumps(data).encode() + b"\n" if data is not None else b""
     return Response(body, status, {REQUEST_ID: request}, content_type="application/json")
 
@@ -257,7 +257,7 @@ def _attachment(request: Request) -> str:
 
 def _limits(data: Mapping[str, Any]) -> VolumeLimits:
     """
-    :raises CallerError: for one that is no rate
+    :raises CallerError: for a value that is not a rate
     """
     for name, value in data.items():
         if name not in VolumeLimits.__slots__:
@@ -268,9 +268,9 @@ def _limits(data: Mapping[str, Any]) -> VolumeLimits:
 
 
 def _size(data: Mapping[str, Any]) -> int:
-    """The bytes that users shall see; 0 when nothing is said.
+    """Return the size for users in bytes; 0 when it is not given.
 
-    :raises CallerError: when no block device has so many
+    :raises CallerError: when no block device can have this size
     """
     size: int = data.get("size", 0)
     if isinstance(size, bool) or size < 0 or size % _SECTOR:
@@ -286,10 +286,10 @@ def _volume_id(text: str) -> str:
 
 
 def _body(request: Request, known: Mapping[str, type | tuple[type, ...]]) -> Mapping[str, Any]:
-    """The object in the body.
+    """Return the object in the body.
 
-    :param known: its fields, and what they are
-    :raises CallerError: when it is none, or has a field that is not known or of another type
+    :param known: its fields, and their types
+    :raises CallerError: when it is not an object, or has a field that is unknown or of another type
     """
     try:
         data = json.loads(request.get_data() or b"{}")

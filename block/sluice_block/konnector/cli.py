@@ -35,12 +35,12 @@ from sluice_core.snapshot.reader import SnapshotReader
 
 log = logging.getLogger("sluice_block.konnector")
 
-#: Seconds after which all is looked at again, whatever ended or did not.
+#: Seconds after which all volumes are checked, without an event.
 _INTERVAL: Final = 1.0
 
 
 class Supervisor:
-    """A thread that has the konnector check its volumes.
+    """A thread in which the konnector checks its volumes.
 
     :param on_check: called after each check
     """
@@ -56,7 +56,7 @@ class Supervisor:
         self._thread.start()
 
     def stop(self) -> None:
-        """End; a check that is under way is waited for."""
+        """Stop, and wait for a check in progress."""
         self._stopping.set()
         self._thread.join()
 
@@ -68,7 +68,7 @@ class Supervisor:
                 self._on_check()
 
     def _wait(self) -> None:
-        """Until a process ends, or for a while."""
+        """Wait until a process ends, or for a while."""
         opened = [one for volume in self._konnector.volumes() for one in volume.processes()]
         try:
             poll = select.poll()
@@ -80,12 +80,12 @@ class Supervisor:
                 os.close(descriptor)
 
 
-#: Bytes of the folder of sockets: behind it come a volume's id and a socket's name.
+#: Greatest length of the sockets' folder: a volume's id and a socket's name are appended.
 _LONGEST: Final = 107 - len("/00000000-0000-0000-0000-000000000000/luks/stack-0.sock")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Serve until SIGTERM or SIGINT; volumes stay attached. 0 when it left in order."""
+    """Serve until SIGTERM or SIGINT; volumes stay attached.  Return 0 after an orderly end."""
     return run_daemon(
         argv,
         _run,
@@ -105,7 +105,7 @@ def _run(config: Sequence[Path]) -> None:
 def serve(values: dict[str, Any], sources: Sequence[Path]) -> None:
     """
     :param values: of :data:`OPTIONS`
-    :param sources: the files that they are from
+    :param sources: the files of these values
     :raises SluiceError: when it cannot start
     """
     run = Path(values["run_dir"])
@@ -131,7 +131,7 @@ def serve(values: dict[str, Any], sources: Sequence[Path]) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
     server.prepare()
-    if stopping.is_set():  # cheroot does nothing when it is stopped before it is prepared
+    if stopping.is_set():  # cheroot ignores a stop before it is prepared
         server.stop()
     for service in services:
         service.start()
@@ -152,7 +152,7 @@ class _Service(Protocol):
 def _services(
     values: dict[str, Any], konnector: Konnector, api: KonnectorApi, sources: Sequence[Path], url: str
 ) -> Iterator[_Service]:
-    """What runs beside the API on the unix socket, as far as the options want it; ``url`` is that of the one over TLS.
+    """Return the services besides the API on the unix socket, by the options; ``url`` is that of the API over TLS.
 
     :raises OptionError: when an option cannot be used
     """
@@ -171,9 +171,9 @@ def _services(
 
 def _own_address(host: str) -> str:
     """
-    :raises OptionError: when the host in ``bind`` stands for all addresses
+    :raises OptionError: when the host in ``bind`` means all addresses
     """
-    with contextlib.suppress(ValueError):  # a name is none of these
+    with contextlib.suppress(ValueError):  # a name raises it
         if ip_address(host).is_unspecified:
             raise OptionError(f"option `my_ip` is empty, expected this machine's address: `bind` is `{host}`")
     return host
@@ -192,7 +192,7 @@ def _uploaded_filters(values: dict[str, Any]) -> UploadedFilters:
 
 
 def _snapshot_uploads(folder: str) -> Callable[[], Sequence[Upload]]:
-    """What is registered, as the agent's snapshot in ``folder`` has it."""
+    """Return the registered uploads in the agent's snapshot in ``folder``."""
     reader, lock = SnapshotReader(folder), threading.Lock()
 
     def read() -> Sequence[Upload]:
@@ -204,7 +204,7 @@ def _snapshot_uploads(folder: str) -> Callable[[], Sequence[Upload]]:
 
 
 def _make_folder(run: Path) -> None:
-    """Make the folder of the socket, closed to others: cheroot lets everybody open the socket."""
+    """Make the folder of the socket, closed to other users: cheroot lets every user open the socket."""
     if len(os.fsencode(run)) > _LONGEST:
         raise OptionError(
             f"option `run_dir`: `{run}` is {len(os.fsencode(run))} bytes long, expected {_LONGEST} at most: "

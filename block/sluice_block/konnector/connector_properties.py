@@ -1,4 +1,4 @@
-"""What Cinder's drivers are told of this machine when a volume is attached to it: the connector dictionary."""
+"""The connector dictionary: the properties of this machine for Cinder's drivers when a volume is attached."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-#: Told to our NBD driver: each connection of this volume's data path has one request under way (``native/nbd``).
+#: For Sluice's NBD driver: each connection of this volume's data path has one request at a time (``native/nbd``).
 SINGLE_REQUESTS: Final = "sluice_single_requests"
 _INITIATOR: Final = Path("etc/iscsi/initiatorname.iscsi")
 _NQN: Final = Path("etc/nvme/hostnqn")
@@ -16,10 +16,10 @@ _FIBRE_CHANNEL: Final = Path("sys/class/fc_host")
 
 
 def connector_properties(ip: str, root: Path = Path("/")) -> dict[str, Any]:
-    """The dictionary; what this machine does not have is left out.
+    """Return the dictionary; properties that this machine lacks are left out.
 
-    :param ip: its address for others
-    :param root: below which the files of the machine are
+    :param ip: its address for other machines
+    :param root: the root folder of the machine's files
     """
     properties: dict[str, Any] = {
         "host": socket.gethostname(),
@@ -43,7 +43,7 @@ def connector_properties(ip: str, root: Path = Path("/")) -> dict[str, Any]:
 
 
 def _read(path: Path) -> str:
-    """The file's text; empty when it is not there or not ours to read."""
+    """Return the file's text; empty when it is missing or not readable."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError:

@@ -1,10 +1,10 @@
-"""Measures an attached volume with fio: what its pool gives to this machine, without filters and limits.
+"""Measures an attached volume with fio: the capacity of its pool for this machine, without filters and limits.
 
 fio overwrites the volume.  It writes all of it first, so that reads find data and no holes.  Then it reads and writes
-in order, in blocks of 1 MiB, and at random, in blocks of 4 KiB; what is written counts once it is flushed.  All with
-direct I/O at the block device: caches of the back end are part of what it gives.
+sequentially, in blocks of 1 MiB, and at random, in blocks of 4 KiB; writes count once they are flushed.  All I/O is
+direct at the block device: caches of the back end are part of its capacity.
 
-fio is a process for each phase, with a time limit.  It ends with the thread that started it, and so with the konnector,
+Each phase is one fio process, with a time limit.  It ends with the thread that started it, and so with the konnector,
 also when that is killed.
 """
 
@@ -26,15 +26,15 @@ log = logging.getLogger(__name__)
 RUNNING: Final = "running"
 MEASURED: Final = "measured"
 FAILED: Final = "failed"
-#: Bytes a second of the slowest volume that is still written all over in time.
+#: Bytes per second of the slowest volume that can be overwritten within the time limit.
 _SLOWEST: Final = 4 << 20
-#: Seconds for which fio may take longer: it starts, and flushes what it wrote.
+#: Additional seconds for the start of fio and its flush at the end.
 _SPARE: Final = 120.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Phase:
-    """One run of fio: its name, what it does, and which number of its report is the figure."""
+    """One run of fio: its name, its arguments, and the number of its report that is the figure."""
 
     name: str
     arguments: tuple[str, ...]
@@ -55,7 +55,7 @@ _FIGURES: Final = (
 
 def check_measurable(attachment: VolumeAttachment, device: str) -> None:
     """
-    :raises Conflict: when somebody's data would be overwritten, or something else than the pool would be measured
+    :raises Conflict: when a user's data would be overwritten, or the measurement would not be of the pool
     """
     volume = attachment.volume
     if attachment.state != ATTACHED or attachment.export != BLOCK:
@@ -102,7 +102,7 @@ class FioMeasurement:
         return self._state == RUNNING
 
     def to_data(self) -> dict[str, Any]:
-        """``state``, ``phase``, ``reason`` why it failed, and the figures when it has measured all of them."""
+        """Return ``state``, ``phase``, the ``reason`` of a failure, and the figures after all measurements."""
         figures = self._found if self._state == MEASURED else {}
         return {"state": self._state, "phase": self._phase, "reason": self._reason, **figures}
 
@@ -119,9 +119,9 @@ class FioMeasurement:
             self._reason, self._state = str(error), FAILED
 
     def _run_fio(self, phase: _Phase, timed: tuple[str, ...], seconds: float) -> float:
-        """The figure of a phase.
+        """Return the figure of a phase.
 
-        :raises PeerError: when fio fails, takes too long, or says nothing that can be read
+        :raises PeerError: when fio fails, takes too long, or its report cannot be read
         """
         command = [
             *("setpriv", "--pdeathsig", "KILL", "--"),

@@ -1,6 +1,6 @@
 """The API over TLS: every call needs a token of Keystone, whose user has a role of :data:`ROLES`.
 
-Answers of Keystone are cached for a while, so a token that was revoked may still be taken within that.  The section
+Answers of Keystone are cached for a while, so a revoked token may be accepted for that time.  The section
 ``[keystone_authtoken]`` has the options that every service of OpenStack has there.
 """
 
@@ -27,18 +27,18 @@ from sluice_core.options import OptionError, read_ini
 from sluice_core.process.logs import request_id
 
 SECTION: Final = "keystone_authtoken"
-#: One of these is needed.
+#: Roles of which the user needs one.
 ROLES: Final = ("service", "admin")
-#: Seconds for which an answer of Keystone's is believed, unless ``token_cache_time`` says otherwise.
+#: Seconds for which an answer of Keystone is cached, unless ``token_cache_time`` is set.
 _CACHED: Final = 60.0
 _MOST: Final = 1000
-#: Seconds that Keystone has to answer.
+#: Seconds for an answer of Keystone.
 _TIMEOUT: Final = 10.0
 _IDENTITY: Final = {"service_type": "identity", "interface": plugin.AUTH_INTERFACE, "version": (3, 0)}
 
 
 class Unauthorized(CallerError):
-    """The caller is not known."""
+    """The caller is not authenticated."""
 
     status = 401
 
@@ -50,7 +50,7 @@ class Forbidden(CallerError):
 
 
 class TokenChecker:
-    """Asks Keystone by ``keystone``, and believes it for ``cached`` seconds."""
+    """Checks tokens by ``keystone``, and caches the answers for ``cached`` seconds."""
 
     def __init__(
         self, keystone: session.Session, cached: float = _CACHED, now: Callable[[], float] = time.time
@@ -59,15 +59,15 @@ class TokenChecker:
         self._cached = cached
         self._now = now
         self._lock = threading.Lock()
-        #: Hash of a token → until when it is believed, and its roles.
+        #: Hash of a token → the end of its cache entry, and its roles.
         self._known: dict[bytes, tuple[float, frozenset[str]]] = {}
 
     def check(self, token: str) -> None:
-        """Let the owner of ``token`` pass.
+        """Return if the owner of ``token`` is permitted.
 
-        :raises Unauthorized: when it is missing, or Keystone does not know it
-        :raises Forbidden: when it has none of :data:`ROLES`
-        :raises PeerError: when Keystone cannot be asked
+        :raises Unauthorized: when it is missing, or Keystone refuses it
+        :raises Forbidden: when the user has none of :data:`ROLES`
+        :raises PeerError: when Keystone is not reachable
         """
         if not token:
             raise Unauthorized("a token is needed in `X-Auth-Token`")
@@ -84,7 +84,7 @@ class TokenChecker:
             raise Forbidden(f"the user of this token has no role {' or '.join(f'`{one}`' for one in ROLES)}")
 
     def _ask(self, token: str) -> tuple[float, frozenset[str]]:
-        """Ask Keystone when the token ends, in unix seconds, and for its roles."""
+        """Request the expiry of the token, in unix seconds, and its roles from Keystone."""
         try:
             answer = self._keystone.get(
                 "/auth/tokens", endpoint_filter=_IDENTITY, headers={"X-Subject-Token": token}
@@ -100,7 +100,7 @@ class TokenChecker:
 
 
 def open_checker(*paths: Path) -> TokenChecker:
-    """What asks Keystone as the section in the files at ``paths`` says; nothing is asked yet.
+    """Return a checker for the Keystone in the section of the files at ``paths``; it sends no request yet.
 
     :raises OptionError: when the files have no such section, or lack an option
     """
@@ -122,7 +122,7 @@ def open_checker(*paths: Path) -> TokenChecker:
 
 
 class AuthenticatedApi:
-    """The API for those whose token ``tokens`` lets pass."""
+    """The API for callers whose token ``tokens`` accepts."""
 
     def __init__(self, api: KonnectorApi, tokens: TokenChecker) -> None:
         self._api = api
@@ -150,7 +150,7 @@ class HttpsServer:
         self._server = wsgi.Server(address, api, server_name="sluice-konnector")
         try:
             adapter = BuiltinSSLAdapter(str(certificate), str(key))
-        except OSError as error:  # ssl.SSLError is one
+        except OSError as error:  # ssl.SSLError is a subclass
             raise OptionError(f"options `tls_cert` and `tls_key`: `{certificate}`, `{key}`: {error}") from error
         adapter.context.minimum_version = ssl.TLSVersion.TLSv1_2
         self._server.ssl_adapter = adapter
@@ -159,7 +159,7 @@ class HttpsServer:
     def start(self) -> None:
         """Listen and serve.
 
-        :raises OptionError: when the address cannot be listened at
+        :raises OptionError: when it cannot listen at the address
         """
         try:
             self._server.prepare()
@@ -168,15 +168,15 @@ class HttpsServer:
         self._thread.start()
 
     def stop(self) -> None:
-        """End; calls that are under way are waited for."""
+        """Stop, and wait for calls in progress."""
         self._server.stop()
         self._thread.join()
 
 
 def parse_bind(text: str) -> tuple[str, int]:
-    """Host and port of ``host:port``.
+    """Return host and port of ``host:port``.
 
-    :raises OptionError: when it is not that
+    :raises OptionError: when it has another form
     """
     try:
         found = urlsplit(f"//{text}")
@@ -188,10 +188,10 @@ def parse_bind(text: str) -> tuple[str, int]:
 
 
 def make_server(values: Mapping[str, Any], api: KonnectorApi, *sources: Path) -> HttpsServer:
-    """The server that the options say.
+    """Return the server of the options.
 
     :param values: of :data:`sluice_block.konnector.settings.OPTIONS`
-    :param sources: the files that they are from
+    :param sources: the files of these values
     :raises OptionError: when one cannot be used
     """
     address = parse_bind(values["bind"])

@@ -25,16 +25,16 @@ from sluice_volumes.messages import StackStep
 
 log = logging.getLogger(__name__)
 
-#: Seconds after which it is tried again to end what did not.
+#: Seconds before another attempt to end a process that did not end.
 _AGAIN: Final = 5.0
 
 
 class Konnector:
-    """:param state: folder of what was asked for
+    """:param state: folder of the records
     :param run: folder of sockets, mounts and records
-    :param built: folder of our filters for nbdkit
+    :param built: folder of Sluice's filters for nbdkit
     :param logs: folder of the logs of requests
-    :param filters: those that were uploaded; None: there are none
+    :param filters: the uploaded filters; None: none
     """
 
     def __init__(self, state: Path, run: Path, built: Path, logs: Path, filters: UploadedFilters | None = None) -> None:
@@ -49,7 +49,7 @@ class Konnector:
         self._lock = threading.Lock()
 
     def adopt(self) -> None:
-        """Take over what an earlier konnector attached; what cannot be is logged and tried again with each check."""
+        """Take over volumes of an earlier konnector; a failure is logged and repeated with each check."""
         for attachment in self._files.read_all():
             volume = self._volumes[attachment.volume] = self._make(attachment)
             if attachment.revoked:
@@ -60,9 +60,9 @@ class Konnector:
                 self._try(volume, "is not taken over", volume.adopt)
 
     def halt(self) -> list[str]:
-        """End all volumes as the machine does when it halts: the next konnector attaches them again.
+        """End all volumes for a shutdown of the machine: the next konnector attaches them again.
 
-        :returns: why those that are still there are so
+        :returns: the reasons why volumes did not end
         """
         reasons = []
         for attachment in self._files.read_all():
@@ -80,7 +80,7 @@ class Konnector:
     def volume(self, key: str) -> AttachedVolume:
         """
         :raises NotFound: when it is not attached here
-        :raises PeerError: when that is not known: its record cannot be read
+        :raises PeerError: when its record cannot be read
         """
         with self._lock:
             attached = self._volumes.get(key)
@@ -90,18 +90,18 @@ class Konnector:
         return attached
 
     def makes_single_requests(self, export: str, filters: Sequence[str]) -> bool:
-        """Whether the data path of such a volume has one request under way on each NBD connection to its source.
+        """Whether the data path of such a volume has one request at a time on each NBD connection to its source.
 
-        QEMU's client, which others have, has one connection for all.
+        QEMU's client, in other data paths, has one connection for all requests.
         """
         return export == BLOCK and all(one in FILTERS for one in filters) and is_supported(self._built)
 
     def attach(self, wanted: VolumeAttachment) -> tuple[AttachedVolume, bool]:
-        """The attached volume, and whether this call attached it.
+        """Return the attached volume, and whether this call attached it.
 
         :raises Conflict: when it is attached with another connection, stack or export
         :raises CallerError: when its connection or its stack cannot be used
-        :raises PeerError: when a program does not start; nothing of it stays
+        :raises PeerError: when a program does not start; it is then undone
         """
         stack, uploaded = self.filters.split(wanted.stack)
         wanted = replace(wanted, stack=stack, uploaded=uploaded)
@@ -114,7 +114,7 @@ class Konnector:
         with volume.lock:
             if not fresh:
                 _check_same(volume.attachment, wanted)
-            volume.confirmed = True  # whoever orders it knows that it holds
+            volume.confirmed = True  # the caller knows that the attachment is valid
             try:
                 self._files.write(volume.attachment)
                 if volume.waiting_since is None:
@@ -130,18 +130,18 @@ class Konnector:
     def detach(self, key: str) -> None:
         """
         :raises NotFound: when it is not attached here
-        :raises Conflict: while somebody holds its device
-        :raises PeerError: when something of it does not end
+        :raises Conflict: while its device is in use
+        :raises PeerError: when one of its processes does not end
         """
         volume = self.volume(key)
         with volume.lock:
-            if not self._is_known(volume):  # another call ended it, and it may be attached anew
+            if not self._is_known(volume):  # another call ended it, and it may be attached again
                 raise NotFound(f"volume `{key}` is not attached here")
             volume.detach()
             self._forget(volume)
 
     def measure(self, key: str, seconds: int) -> FioMeasurement:
-        """Have fio overwrite and read a volume; the measurement that runs already, if one does.
+        """Overwrite and read a volume with fio; return a running measurement if there is one.
 
         :param seconds: for each figure
         :raises NotFound: when it is not attached here
@@ -168,7 +168,7 @@ class Konnector:
         return running
 
     def confirm(self, key: str, attachment: str) -> AttachedVolume:
-        """Attach a volume again that waits for it to be said that its attachment still holds; the next check does it.
+        """Attach a volume again that waits for the confirmation of its attachment; the next check does it.
 
         :param attachment: Cinder's id of the attachment
         :raises NotFound: when it is not attached here by that attachment
@@ -180,12 +180,12 @@ class Konnector:
         return volume
 
     def revoke(self, key: str, attachment: str) -> bool:
-        """Serve a volume no more whose attachment was ended elsewhere, and forget it once nobody holds its device.
+        """Stop serving a volume whose attachment was ended elsewhere, and remove its record once its device is unused.
 
         :param attachment: Cinder's id of the attachment that was ended
-        :returns: whether it is forgotten already
+        :returns: whether the record is removed already
         :raises NotFound: when it is not attached here by that attachment
-        :raises PeerError: when something of it does not end
+        :raises PeerError: when one of its processes does not end
         """
         volume = self.volume(key)
         with volume.lock:
@@ -217,7 +217,7 @@ class Konnector:
         return volume
 
     def check(self) -> None:
-        """Restart what has ended."""
+        """Restart ended processes."""
         devices = loop_devices.by_file()
         for volume in self.volumes():
             if volume.attachment.revoked:
@@ -228,13 +228,13 @@ class Konnector:
                 self._try(volume, "does not come back", partial(volume.check, devices))
 
     def _drop_revoked(self, volume: AttachedVolume) -> bool:
-        """Forget a revoked volume, unless somebody holds its device.
+        """Remove the record of a revoked volume, unless its device is in use.
 
-        :raises PeerError: when something of it does not end
+        :raises PeerError: when one of its processes does not end
         """
         try:
             with volume.lock:
-                volume.revoke()  # a crash may have cut it
+                volume.revoke()  # a crash may have interrupted it
                 self.detach(volume.attachment.volume)
         except Conflict:
             return False
@@ -246,26 +246,26 @@ class Konnector:
         return AttachedVolume(attachment, self._files, self._run / key, self._built, logs, self.filters)
 
     def _undo(self, volume: AttachedVolume, reason: str) -> None:
-        """Take back an attach that failed; what does not end stays known, and is tried again with each check.
+        """Undo a failed attach; a volume that does not end stays known, and each check repeats the attempt.
 
-        Whoever ordered it must not believe that nothing is here: its volume could be given to another machine.
+        The caller must not take the volume as absent here, or it could attach it to another machine.
         """
         self._tried[volume.attachment.volume] = time.monotonic()
         try:
             volume.undo_attach(reason)
-        except SluiceError:  # which the volume has noted
+        except SluiceError:  # the volume has recorded it
             return
         self._forget(volume)
 
     def _end_again(self, volume: AttachedVolume) -> None:
-        """Try again, now and then, to end a volume whose detach was begun, or whose attach is being undone."""
+        """Repeat, at intervals, the end of a volume whose detach was begun, or whose attach is being undone."""
         key, now = volume.attachment.volume, time.monotonic()
         if now - self._tried.get(key, -_AGAIN) < _AGAIN or not volume.lock.acquire(blocking=False):
-            return  # somebody detaches it right now
+            return  # another call detaches it now
         try:
             self._tried[key] = now
             self._end(volume)
-        except SluiceError:  # which the volume has noted
+        except SluiceError:  # the volume has recorded it
             pass
         finally:
             volume.lock.release()
@@ -299,7 +299,7 @@ class Konnector:
 
 def _check_attachment(known: VolumeAttachment, attachment: str) -> None:
     """
-    :raises NotFound: when it is another one
+    :raises NotFound: when its attachment is another one
     """
     if known.attachment != attachment:
         raise NotFound(f"volume `{known.volume}` is not attached here by attachment `{attachment}`")
@@ -307,7 +307,7 @@ def _check_attachment(known: VolumeAttachment, attachment: str) -> None:
 
 def _check_same(known: VolumeAttachment, wanted: VolumeAttachment) -> None:
     """
-    :raises Conflict: naming what differs
+    :raises Conflict: naming the difference
     """
     if known.state in (BROKEN, DETACHING):
         raise Conflict(f"volume `{known.volume}` is {known.state} here, detach it first")

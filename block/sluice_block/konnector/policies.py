@@ -1,16 +1,17 @@
-"""What policies say of the volumes of this machine: read from the agent's snapshot, four times a second.
+"""Policies of this machine's volumes: read from the agent's snapshot, four times a second.
 
-Of an assignment the konnector obeys what can be undone: rates (``throttling``), and filters that change nothing of
-what is stored.  What does change that is decided by the controller before the first attach, and comes with the attach.
+Of an assignment the konnector enforces the parts that can be undone: rates (``throttling``), and filters that do not
+change stored data.  The controller decides changes of stored data before the first attach, and sends them with the
+attach.
 
-* A rate that a policy says takes the place of the one that was set by hand; the others stay.
+* A rate of a policy replaces the one that was set by hand; the others stay.
 * The filters of policies stand in front of the volume's own.
-* Of what its pool carries a volume with a floor has a share, which is less than its limits or takes their place.
-* What policies say is kept with the volume.  It stays in force while the snapshot cannot be read, and over a restart
-  of the konnector or of the machine, until the snapshot says something else.
+* A volume with a floor has a share of its pool's capacity, which applies if it is less than its limits, or without
+  limits.
+* The policies are kept in the volume's record.  They stay in force while the snapshot cannot be read, and over a
+  restart of the konnector or of the machine, until the snapshot changes them.
 
-Rates are put in force by the thread that reads.  A stack is replaced beside it, since I/O that is under way is waited
-for.
+The thread that reads also applies rates.  A stack is replaced in another thread, since this waits for I/O in progress.
 """
 
 from __future__ import annotations
@@ -40,19 +41,19 @@ from sluice_volumes.messages import StackStep, volume_path
 
 log = logging.getLogger(__name__)
 
-#: Seconds between two readings.
+#: Seconds between two reads of the snapshot.
 _PERIOD: Final = 0.25
-#: Seconds after which what a volume could not obey is tried again.
+#: Seconds before another attempt for a volume that could not apply its policies.
 _AGAIN: Final = 5.0
-#: Stacks that are replaced at the same time.
+#: Number of stacks that are replaced at the same time.
 _REPLACED_TOGETHER: Final = 4
-#: Conditions on requests of objects hold for no volume.
+#: Conditions on requests of objects do not hold for volumes.
 _NO_REQUEST: Final = Facts("")
 _NO_SHARE: Final = VolumeLimits()
 
 
 class Policies:
-    """A thread that has the volumes of ``konnector`` obey."""
+    """A thread that applies policies to the volumes of ``konnector``."""
 
     def __init__(self, konnector: Konnector, snapshot: SnapshotReader, shares: VolumeShares) -> None:
         self._konnector = konnector
@@ -67,7 +68,7 @@ class Policies:
         self._thread = threading.Thread(target=self._run, name="policies", daemon=True)
 
     def snapshot_id(self) -> str:
-        """The snapshot that is read."""
+        """The id of the snapshot that is read."""
         return self._snapshot.snapshot_id
 
     def start(self) -> None:
@@ -75,23 +76,23 @@ class Policies:
         self._thread.start()
 
     def stop(self) -> None:
-        """End; replacements that are under way are waited for."""
+        """Stop, and wait for replacements in progress."""
         self._stopping.set()
         self._thread.join()
         self.wait()
 
     def wait(self) -> None:
-        """Until no stack is being replaced."""
+        """Wait until no stack is being replaced."""
         for thread in self._replacing.values():
             thread.join()
 
     def obey(self) -> None:
-        """Read the snapshot once, and put in force what it says."""
+        """Read the snapshot once, and apply it."""
         self._snapshot.refresh()
         volumes = {one.attachment.volume: one for one in self._konnector.volumes()}
         shares = self._shares.read()
         for key, volume in volumes.items():
-            # without an account nobody knows whose policies hold
+            # without an account the policies of the volume are unknown
             if volume.attachment.account and volume.state == ATTACHED:
                 self._obey(key, volume)
                 self._share(volume, shares.get(volume_path(volume.attachment.account, key), _NO_SHARE))
@@ -115,7 +116,7 @@ class Policies:
         policy = read_policy(pipeline)
         try:
             if not volume_changes.set_policy_limits(volume, policy.limits):
-                return  # something is done to it: the next time
+                return  # another call changes it: continue at the next read
         except SluiceError as error:
             self._note_failure(key, error)
             return
@@ -147,7 +148,7 @@ class Policies:
 
 
 def read_policy(found: Candidates) -> VolumePolicy:
-    """What assignments say of a volume, as far as a konnector obeys it by itself."""
+    """Return the assignments for a volume that a konnector enforces itself."""
     pipelines = found.resolve(_NO_REQUEST)
     limits = dict(rate for one in pipelines.get(THROTTLE, ()) for rate in _rates(one))
     return VolumePolicy(VolumeLimits(**limits), tuple(_filters(pipelines.get(FILTER, ()))))
@@ -178,7 +179,7 @@ def _filters(pipeline: Iterable[Assignment]) -> Iterator[StackStep]:
 class VolumeShares:
     """The shares of volumes with floors, in the file that the agent keeps beside its snapshot.
 
-    It is read again when it is another one.
+    It is read again after a replacement.
 
     :param snapshot: folder of the agent's snapshot
     """
@@ -189,7 +190,7 @@ class VolumeShares:
         self._shares: Mapping[str, VolumeLimits] = {}
 
     def read(self) -> Mapping[str, VolumeLimits]:
-        """Path of a volume → the rates that it is held to beside its limits; without the file what it said last."""
+        """Return path of a volume → its rates besides its limits; without the file the last ones."""
         try:
             status = self._file.stat()
             seen = (status.st_ino, status.st_mtime_ns)

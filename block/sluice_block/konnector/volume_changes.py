@@ -1,4 +1,4 @@
-"""Changes of a volume while it is used: its filters, limits, share, log and size."""
+"""Changes of a volume in use: its filters, limits, share, log and size."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from sluice_volumes.messages import StackStep
 
 
 def replace_stack(volume: AttachedVolume, steps: Sequence[StackStep]) -> None:
-    """Put other filters in the place of its own while I/O waits; those of policies stay.
+    """Replace its own filters while I/O waits; those of policies stay.
 
     :raises CallerError: when they cannot be used
-    :raises Conflict: when they would read what is stored in another way
-    :raises PeerError: when they do not start; the old ones serve on
+    :raises Conflict: when they would read stored data differently
+    :raises PeerError: when they do not start; the old ones keep serving
     """
     with volume.lock:
         if volume.state == WAITING:
@@ -33,10 +33,10 @@ def replace_stack(volume: AttachedVolume, steps: Sequence[StackStep]) -> None:
 
 
 def set_policy_stack(volume: AttachedVolume, steps: Sequence[StackStep]) -> None:
-    """Put other filters in the place of those that policies put before its own, while I/O waits.
+    """Replace the filters that policies put before its own, while I/O waits.
 
-    :param steps: filters that change nothing of what is stored
-    :raises PeerError: when they do not start; the old ones serve on
+    :param steps: filters that do not change stored data
+    :raises PeerError: when they do not start; the old ones keep serving
     """
     with volume.lock:
         if volume.state == ATTACHED:
@@ -51,7 +51,7 @@ def _replace_stack(volume: AttachedVolume, wanted: VolumeAttachment) -> None:
 
 
 def set_limits(volume: AttachedVolume, limits: VolumeLimits) -> None:
-    """Put limits in force where policies say nothing: at once, also for requests that wait already.
+    """Apply limits for rates without a policy: at once, also for waiting requests.
 
     :raises CallerError: when one is negative or too large
     """
@@ -60,9 +60,9 @@ def set_limits(volume: AttachedVolume, limits: VolumeLimits) -> None:
 
 
 def set_policy_limits(volume: AttachedVolume, limits: VolumeLimits) -> bool:
-    """Put the limits of policies in force, in the place of those that were set by hand.
+    """Apply the limits of policies, in place of those that were set by hand.
 
-    :returns: False when something else is done to the volume at this moment
+    :returns: False while another call changes the volume
     :raises CallerError: when one is too large
     """
     if not volume.lock.acquire(blocking=False):
@@ -84,7 +84,7 @@ def _set_limits(volume: AttachedVolume, wanted: VolumeAttachment) -> None:
 
 
 def set_share(volume: AttachedVolume, share: VolumeLimits) -> None:
-    """Hold it to its share of its pool, unless something else is done to it at this moment.
+    """Apply its share of its pool, unless another call changes it now.
 
     :raises CallerError: when a rate is too large
     """
@@ -106,12 +106,12 @@ def set_log(volume: AttachedVolume, on: bool) -> None:
 
 
 def resize(volume: AttachedVolume, asked_size: int = 0) -> bool:
-    """Show the size that the volume has now, if that can be done while it is attached: I/O waits for a second.
+    """Show the present size of the volume, if that is possible while it is attached: I/O waits for a second.
 
-    :param asked_size: bytes that are shown of it from now on; 0: as before
-    :returns: whether it is shown to whoever connects from now on; else after the next attach
+    :param asked_size: its size for users from now on, in bytes; 0: as before
+    :returns: whether new connections see it from now on; else after the next attach
     :raises Conflict: when it is not attached
-    :raises SluiceError: when what it needs does not start
+    :raises SluiceError: when a process does not start
     """
     with volume.lock:
         if volume.state != ATTACHED:
@@ -120,7 +120,7 @@ def resize(volume: AttachedVolume, asked_size: int = 0) -> bool:
             return False
         wanted = replace(volume.attachment, asked_size=asked_size or volume.attachment.asked_size)
         volume.stack.renew(volume.attachment)
-        volume.stack.replace(wanted, volume.front.swap)  # which fails when the source has not grown
+        volume.stack.replace(wanted, volume.front.swap)  # fails when the source has not grown
         shown = volume.front.show_size()
         volume.keep(replace(wanted, size=volume.front.size() if shown else volume.attachment.size))
         return shown

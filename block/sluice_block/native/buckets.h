@@ -1,4 +1,4 @@
-/* Debts that are paid at a rate: the arithmetic of limits.c, which says what it is for. */
+/* Debts that are paid at a rate: the arithmetic of limits.c, which has the rules. */
 
 #ifndef SLUICE_BUCKETS_H
 #define SLUICE_BUCKETS_H
@@ -7,16 +7,16 @@
 
 #include "page.h"
 
-/* What may be ahead of a limit beside credit, and how long a waiter sleeps at most. */
+/* The part of a limit that may be used ahead besides credit, and the longest sleep of a waiter. */
 #define SLACK_NS UINT64_C (20000000)
-/* What a limit gave while nobody used it is made up for: the storage or the processor was busy, or the client paused. */
+/* Unused rate is made up for up to this: the storage or the processor was busy, or the client paused. */
 #define CREDIT_NS UINT64_C (100000000)
 #define SECOND_NS 1e9
 
 struct bucket {
   double debt;
-  double rate;      /* at the last look; 0: no limit */
-  uint64_t looked;  /* when that was */
+  double rate;      /* at the last payment; 0: no limit */
+  uint64_t looked;  /* the time of the last payment */
 };
 
 /* Bytes and operations. */
@@ -24,7 +24,7 @@ struct pair {
   struct bucket bytes, ops;
 };
 
-/* Pays the debt with what the rate gave since the last look, and takes the limit that is in force now. */
+/* Pays the debt with the rate since the last payment, and reads the present limit. */
 static inline void
 settle (struct bucket *bucket, page_u64 *limit, uint64_t now)
 {
@@ -65,7 +65,7 @@ bucket_wait (const struct bucket *bucket, double cost)
   const double slack = bucket->rate * SLACK_NS / SECOND_NS;
   const double excess = bucket->debt - (cost < slack ? cost : slack);
 
-  /* less than the clock's unit is nothing */
+  /* less than the clock's unit counts as 0 */
   if (bucket->rate == 0 || excess * SECOND_NS < bucket->rate)
     return 0;
   return excess < slack ? (uint64_t) (excess / bucket->rate * SECOND_NS) + 1 : SLACK_NS;

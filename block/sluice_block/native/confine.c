@@ -1,11 +1,11 @@
-/* Confines the nbdkit of an uploaded filter.  It is no filter: the dynamic linker loads it first (LD_PRELOAD), so that it runs
- * before nbdkit's main and before any code of the upload, and nbdkit needs no execve afterwards.
+/* Confines the nbdkit of an uploaded filter.  It is not a filter: the dynamic linker loads it first (LD_PRELOAD), so that it
+ * runs before nbdkit's main and before any code of the upload, and nbdkit needs no execve afterwards.
  *
- * SLUICE_CONFINE is `<descriptor> <bytes>`: the listening socket, which nbdkit then gets as systemd would hand it over (as
- * descriptor 3, sd_listen_fds(3)), and the address space.  What cannot be confined ends.
+ * SLUICE_CONFINE is `<descriptor> <bytes>`: the listening socket, which is passed to nbdkit in systemd's way (as descriptor
+ * 3, sd_listen_fds(3)), and the limit of the address space.  If the confinement fails, the process ends.
  *
- * System calls are an allow-list; whatever is not named fails with EPERM.  Missing on purpose: other programs, processes
- * (threads are made), sockets beside those that are there, files to write, limits, tracing, mounts, keys, io_uring, bpf.
+ * System calls are an allow-list; other calls fail with EPERM.  Intentionally missing: execve, processes (threads are
+ * permitted), new sockets, files for writing, limits, tracing, mounts, keys, io_uring, bpf.
  */
 
 #define _GNU_SOURCE
@@ -34,15 +34,15 @@
 #error "the system calls of this machine are not known"
 #endif
 
-/* Where sd_listen_fds(3) begins. */
+/* The first descriptor of sd_listen_fds(3). */
 #define LISTENING 3
 #define STACK (1 << 20)
 #define DESCRIPTORS 256
 #define THREADS 64
-/* Of the log that it inherits. */
+/* Greatest size of the log that it inherits. */
 #define LARGEST_FILE (1 << 20)
 
-/* The most frequent first: the program is read from the top. */
+/* The most frequent calls first: the program is evaluated from the top. */
 static const int allowed[] = {
   SYS_recvfrom, SYS_sendto, SYS_futex, SYS_recvmsg, SYS_sendmsg, SYS_read, SYS_write, SYS_ppoll, SYS_readv, SYS_writev,
   SYS_close, SYS_mmap, SYS_munmap, SYS_mremap, SYS_brk, SYS_madvise, SYS_mprotect, SYS_clock_gettime, SYS_gettimeofday,
@@ -99,7 +99,7 @@ forbid_calls (void)
     ADD (BPF_JUMP (BPF_JMP | BPF_JEQ | BPF_K, allowed[i], 0, 1));
     ADD (ANSWER (SECCOMP_RET_ALLOW));
   }
-  /* the C library falls back to clone, whose flags can be read */
+  /* the C library falls back to clone, whose flags can be checked */
   ADD (BPF_JUMP (BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1));
   ADD (DENY (ENOSYS));
   ADD (BPF_JUMP (BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 4));
@@ -107,7 +107,7 @@ forbid_calls (void)
   ADD (BPF_JUMP (BPF_JMP | BPF_JSET | BPF_K, CLONE_THREAD, 0, 1));
   ADD (ANSWER (SECCOMP_RET_ALLOW));
   ADD (DENY (EPERM));
-  /* nbdkit in the foreground wants SIGTERM when its parent ends: it is told so, and bubblewrap's word stands */
+  /* in the foreground nbdkit requests SIGTERM at its parent's end: it gets success, and bubblewrap's setting stays */
   ADD (BPF_JUMP (BPF_JMP | BPF_JEQ | BPF_K, SYS_prctl, 0, 3));
   ADD (LOAD (args[0]));
   ADD (BPF_JUMP (BPF_JMP | BPF_JEQ | BPF_K, PR_SET_PDEATHSIG, 0, 1));

@@ -1,5 +1,5 @@
-/* What filters share that change bytes one by one, wherever they stand: reads in place, writes in a buffer of our own,
- * since the caller's may be read again (a client's write that is repeated, a filter above that compares).
+/* The common part of filters that change single bytes, at every position: reads in place, writes in a separate buffer, since
+ * the caller's may be read again (a client's write that is repeated, a filter above that compares).
  */
 
 #ifndef SLUICE_CONTENT_H
@@ -10,7 +10,7 @@
 
 #include <nbdkit-filter.h>
 
-/* Changes COUNT bytes of FROM into TO, which may be the same. */
+/* Changes COUNT bytes of FROM into TO, which may be the same buffer. */
 typedef void content_change (uint8_t *to, const uint8_t *from, size_t count);
 
 static inline int

@@ -2,21 +2,21 @@
  *
  * There are six buckets: bytes and operations of reads, of writes, and of both.  A bucket has a debt, in its own unit, which
  * is paid at the limit's rate.  A request adds its cost to the debts of its direction when it becomes the first in its line
- * (reads and writes have one each), and to the debts of both when it is its turn there: among the first of each line
- * whose direction has let them pass, the one that came first.  It passes when what is left of the debt is not more than its own
- * cost, and not more than SLACK of the rate.  So
+ * (reads and writes have one each), and to the debts of both when it is its turn there: among the first of each line whose
+ * direction has let them pass, the one that arrived first.  It passes when the remaining debt is not more than its own cost,
+ * and not more than SLACK of the rate.  So
  *
- *   - a small request passes at once where nothing is owed, and a large one when all but SLACK of its cost is paid: no more
- *     than SLACK of the rate, or one request, is ever ahead of the limit, but for credit;
- *   - a request of any size passes some time, and later ones wait until it is paid;
- *   - a limit on writes holds up no reads, and the reverse;
- *   - debts below zero are credit.  It comes from waking up late, from a storage that has all requests and does not answer
- *     for a moment, and from a client that pauses as briefly.  It is CREDIT of the rate at most, and is lost when nobody
- *     waits for longer than CREDIT.
+ *   - a small request passes at once without debt, and a large one when all but SLACK of its cost is paid: never more than
+ *     SLACK of the rate, or one request, is ahead of the limit, except for credit;
+ *   - a request of any size passes at some time, and later ones wait until it is paid;
+ *   - a limit on writes does not delay reads, and the reverse;
+ *   - debts below zero are credit.  It results from late wake-ups, from a storage that has all requests and does not answer
+ *     for a moment, and from short pauses of a client.  It is at most CREDIT of the rate, and is lost when no request waits
+ *     for longer than CREDIT.
  *
- * Debts are amounts and no times, and the page is read at each look, so a changed limit holds for those that wait already.
- * Only the first of a line sleeps until it is due, in nbdkit_nanosleep, which returns early when nbdkit ends; the others wait
- * to be woken.  Both look again after SLACK at the latest.
+ * Debts are amounts and not times, and the page is read at each check, so a changed limit applies to waiting requests.  Only
+ * the first of a line sleeps until it is due, in nbdkit_nanosleep, which returns early when nbdkit ends; the others wait to
+ * be woken.  Both check again after SLACK at the latest.
  */
 
 #include <pthread.h>
@@ -63,7 +63,7 @@ settle_all (struct page_limits *limits, uint64_t now)
   settle (&both.ops, &limits->both_ops, now);
 }
 
-/* What the first of LINE still waits for in its direction, in nanoseconds; 0 when that lets it pass, or there is none. */
+/* Nanoseconds for which the first of LINE still waits in its direction; 0 when that lets it pass, or the line is empty. */
 static uint64_t
 own_wait (struct line *line)
 {
@@ -94,7 +94,7 @@ look (struct line *line, struct line *other, struct waiter *self)
   if (ns > 0)
     return ns;
   if (!self->owed_both) {
-    own_wait (other); /* the rival may not have looked since it became the first */
+    own_wait (other); /* the other may not have been checked since it became the first */
     if (rival != NULL && rival->passed && (rival->owed_both || rival->number < self->number))
       return NOT_ITS_TURN;
     owe (&both, self->bytes);
@@ -173,7 +173,7 @@ init_condition (pthread_cond_t *condition)
   pthread_condattr_destroy (&attributes);
 }
 
-/* The way of requests that no limit is about, without the lock. */
+/* The path of requests without a limit, which does not take the lock. */
 static bool
 unlimited (struct page_limits *limits, enum direction direction)
 {

@@ -1,9 +1,9 @@
 /* Changes nothing.  Counts requests into the page of its volume (nop-page), and logs them to a file (nop-log) while the
  * page's log switch is on.
  *
- * It stands next to the client, so that its latencies are the client's and include what `throttle` makes requests wait.
- * `nop` may stand in a chain several times.  All of these are one piece of code with one set of variables, and only the
- * first counts: the others pass everything on.  A request for the cache is a read; those for extents are not counted.
+ * It stands next to the client, so that its latencies are the client's and include the time in `throttle`.  `nop` may stand
+ * in a chain several times.  All of these share one code with one set of variables, and only the first counts: the others
+ * pass everything on.  A request for the cache is a read; those for extents are not counted.
  */
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 static struct page *page;
 
-/* The handle of a connection says whether this is the first nop of the chain. */
+/* The handle of a connection shows whether this is the first nop of the chain. */
 static char counting, passing;
 
 static void
@@ -83,7 +83,7 @@ count_error (int error)
   }
 }
 
-/* Counts what all kinds have in common; the request's nanoseconds. */
+/* Counts the common fields of all kinds; returns the request's nanoseconds. */
 static uint64_t
 end (const char *kind, uint64_t offset, uint32_t count, uint64_t began, int result, int error)
 {
@@ -118,7 +118,7 @@ nop_pread (nbdkit_next *next, void *handle, void *buf, uint32_t count, uint64_t 
   return result;
 }
 
-/* A read whose bytes are answered from elsewhere (fuse/file_pages.c). */
+/* A read whose bytes are answered by fuse/file_pages.c. */
 static int
 nop_cache (nbdkit_next *next, void *handle, uint32_t count, uint64_t offset, uint32_t flags, int *err)
 {

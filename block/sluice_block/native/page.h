@@ -1,13 +1,13 @@
-/* The page of shared memory of one volume: who steers and observes a stack of filters meets it here.
+/* The page of shared memory of one volume: the interface to control and observe a stack of filters.
  *
  * A file of 4096 bytes, mapped by the konnector (stack/page.py) and by the nbdkit process of the volume.  Every field is a
- * little-endian 64-bit number at an offset that is a multiple of 8; it is read and written whole, with relaxed atomics, so that
- * nobody sees half of one.  Fields are independent: there is no lock, and no order between two of them.
+ * little-endian 64-bit number at an offset that is a multiple of 8; it is read and written whole, with relaxed atomics.
+ * Fields are independent: there is no lock, and no order between two of them.
  *
- * Who writes what:   limits and log switch   the konnector
- *                    waited                  throttle
- *                    pending                 pending
- *                    counters                nop
+ * Writers:   limits and log switch   the konnector
+ *            waited                  throttle
+ *            pending                 pending
+ *            counters                nop
  * so a page that these filters of one stack share counts nothing twice.
  */
 
@@ -32,7 +32,7 @@
 #define HISTOGRAM_LAST_POWER 36
 #define HISTOGRAM_BUCKETS ((HISTOGRAM_LAST_POWER - HISTOGRAM_FIRST_POWER) * 4 + 2)
 
-/* Places for requests that are not answered; more at a time than nbdkit works at. */
+/* Slots for unanswered requests; more than nbdkit processes at a time. */
 #define PAGE_PENDING 64
 
 typedef _Atomic uint64_t page_u64;
@@ -44,10 +44,10 @@ struct page_limits {
   page_u64 both_bytes, both_ops;
 };
 
-/* What every request changes lies in one cache line. */
+/* The fields that every request changes are in one cache line. */
 struct page_counters {
   page_u64 under_way;  /* requests that are not answered yet */
-  page_u64 busy_ns;    /* what answered requests took in all, waiting included */
+  page_u64 busy_ns;    /* total time of answered requests, waiting included */
   page_u64 reads, read_bytes;
   page_u64 writes, written_bytes;
   page_u64 flushes, trims, zeroes;
@@ -60,18 +60,20 @@ struct page {
   page_u64 magic, version;
   _Alignas (64) struct page_limits limits;
   page_u64 log;                                /* not 0: nop logs each request */
-  _Alignas (64) page_u64 waited_ns;            /* what requests waited in throttle in all */
+  _Alignas (64) page_u64 waited_ns;            /* total waiting time in throttle */
   _Alignas (64) struct page_counters counters;
-  _Alignas (64) page_u64 pending[PAGE_PENDING]; /* when each began, nanoseconds of CLOCK_MONOTONIC; 0: a free place */
+  _Alignas (64) page_u64 pending[PAGE_PENDING]; /* when each began, nanoseconds of CLOCK_MONOTONIC; 0: a free slot */
 };
 
 _Static_assert (sizeof (struct page) <= PAGE_SIZE_BYTES, "the page is full");
 _Static_assert (ATOMIC_LLONG_LOCK_FREE == 2, "64-bit atomics need no lock");
 
-/* Maps the page in FILE, the value of PARAMETER, and checks size, magic and version.  NULL and a message when it is none. */
+/* Maps the page in FILE, the value of PARAMETER, and checks size, magic and version.  NULL and a message when it is not a
+ * page.
+ */
 struct page *page_open (const char *parameter, const char *file);
 
-/* Undoes page_open; PAGE may be NULL. */
+/* Unmaps PAGE, which may be NULL. */
 void page_close (struct page *page);
 
 static inline uint64_t
@@ -86,7 +88,7 @@ page_add (page_u64 *field, uint64_t value)
   atomic_fetch_add_explicit (field, value, memory_order_relaxed);
 }
 
-/* The bucket of a latency in nanoseconds. */
+/* Returns the bucket of a latency in nanoseconds. */
 static inline unsigned
 histogram_bucket (uint64_t ns)
 {

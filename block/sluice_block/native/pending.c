@@ -1,7 +1,7 @@
-/* Changes nothing.  Notes in the page of its stack (pending-page) when each request began that is not answered yet, so that
- * the konnector sees how long the oldest one waits.
+/* Changes nothing.  Records in the page of its stack (pending-page) when each unanswered request began, so that the konnector
+ * sees how long the oldest one waits.
  *
- * It stands next to the plugin: what it notes is the time of whatever is behind it, without what `throttle` adds.
+ * It stands next to the plugin: it records the time of the layers behind it, without the time in `throttle`.
  */
 
 #include <stdlib.h>
@@ -43,7 +43,7 @@ pending_config_complete (nbdkit_next_config_complete *next, nbdkit_backend *nxda
   return next (nxdata);
 }
 
-/* A free place, with the present time in it; NULL when all are taken, and the request is not noted. */
+/* Returns a free slot, with the present time in it; NULL when all are in use, and the request is not recorded. */
 static page_u64 *
 begin (void)
 {

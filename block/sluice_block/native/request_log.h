@@ -10,7 +10,7 @@ int request_log_open (const char *file);
 
 void request_log_close (void);
 
-/* Writes one line, at once and whole: lines of several threads do not mix, and nothing waits to be flushed. */
+/* Writes one line atomically: lines of several threads do not mix, and no line waits to be flushed. */
 void request_log_write (const char *kind, uint64_t offset, uint32_t count, uint64_t ns, int error);
 
 #endif /* SLUICE_REQUEST_LOG_H */

@@ -1,9 +1,9 @@
 /* Limits bytes and operations per second of reads, of writes, and of both together, by the limits in the page of its volume
  * (throttle-page).  limits.c has the rules.
  *
- * Flush, trim and zero are operations of the direction *write*, of no bytes.  A request for the cache is a read.
- * Extents are not offered: a client that knows of a hole answers reads of it by itself, past every limit.
- * It counts only what requests waited.  It makes no errors: a request that waits when nbdkit is told to end passes at once.
+ * Flush, trim and zero are operations of the direction *write*, of no bytes.  A request for the cache is a read.  Extents are
+ * not offered: a client that knows of a hole answers reads of it by itself, past every limit.  It counts only the waiting
+ * time of requests.  It makes no errors: a request that waits when nbdkit is ended passes at once.
  */
 
 #include <stdbool.h>
@@ -68,7 +68,7 @@ throttle_pread (nbdkit_next *next, void *handle, void *buf, uint32_t count, uint
   return next->pread (next, buf, count, offset, flags, err);
 }
 
-/* A read whose bytes are answered from elsewhere (fuse/file_pages.c). */
+/* A read whose bytes are answered by fuse/file_pages.c. */
 static int
 throttle_cache (nbdkit_next *next, void *handle, uint32_t count, uint64_t offset, uint32_t flags, int *err)
 {

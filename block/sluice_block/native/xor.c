@@ -1,7 +1,8 @@
 /* Stores each byte XOR a constant, `xor-key` (1 to 255, default 0x55).
  *
- * Zeroes are not zeroes below: what the plugin would store for a zero request, or leave after a trim, reads as the key.  So
- * neither is offered (a client writes zeroes as bytes), and nor are extents, since a hole below is no run of zeroes above.
+ * Zeroes are not zeroes below: the data that the plugin would store for a zero request, or leave after a trim, reads as the
+ * key.  So neither is offered (a client writes zeroes as bytes), and extents are not offered either, since a hole below is
+ * not a run of zeroes above.
  */
 
 #include <stdbool.h>

@@ -1,1 +1,1 @@
-"""The stack of nbdkit filters of one volume: building the filters, and the page that steers them."""
+"""The stack of nbdkit filters of one volume: building the filters, and the page that controls them."""

@@ -1,8 +1,8 @@
-"""Builds the filters on the machine that uses them: nbdkit takes only filters of its own version.
+"""Builds the filters on the machine that uses them: nbdkit accepts only filters of its own version.
 
-What was built lies in ``<cache>/<hash>/``, by the sources and ``nbdkit --version``.  It is built in a temporary folder
-beside that and renamed, so a folder under its final name is complete; of two processes that build at once one finds
-that the other was faster.
+The result is in ``<cache>/<hash>/``, by the sources and ``nbdkit --version``.  It is built in a temporary folder beside
+that and renamed, so a folder under its final name is complete; of two processes that build at once the slower one uses
+the other's folder.
 """
 
 from __future__ import annotations
@@ -19,38 +19,38 @@ from sluice_core.errors import SluiceError
 
 SOURCES: Final = Path(__file__).parent.parent / "native"
 FILTERS: Final = ("fuse", "nop", "xor", "bitrev", "throttle", "pending")
-#: Program → the Debian package that brings it.
+#: Program → its Debian package.
 PROGRAMS: Final = {"nbdkit": "nbdkit", "cc": "gcc", "make": "make"}
 HEADER: Final = "nbdkit-filter.h"
 _PATIENCE: Final = 120.0
 
 
 class BuildError(SluiceError):
-    """The filters cannot be built here; the message has what is missing, or what the compiler said."""
+    """The filters cannot be built here; the message has the missing package, or the compiler's output."""
 
 
 def library(folder: Path, name: str) -> Path:
-    """Where a filter lies in a folder that :func:`build` returned: what ``nbdkit --filter=`` takes."""
+    """Return the path of a filter in a folder from :func:`build`, for ``nbdkit --filter=``."""
     return folder / f"nbdkit-sluice-{name}-filter.so"
 
 
 def nbd_plugin(folder: Path) -> Path:
-    """Where nbdkit's plugin for NBD servers lies in such a folder (``native/nbd``)."""
+    """Return the path of nbdkit's plugin for NBD servers in such a folder (``native/nbd``)."""
     return folder / "nbdkit-sluice-nbd-plugin.so"
 
 
 def fuse_keeper(folder: Path) -> Path:
-    """The program in such a folder that keeps the FUSE device of a volume (``native/fuse/keeper.c``)."""
+    """Return the program in such a folder that keeps the FUSE device of a volume (``native/fuse/keeper.c``)."""
     return folder / "sluice-fuse-keeper"
 
 
 def confinement(folder: Path) -> Path:
-    """Where what confines the nbdkit of an uploaded filter lies in such a folder (``native/confine.c``)."""
+    """Return the library in such a folder that confines the nbdkit of an uploaded filter (``native/confine.c``)."""
     return folder / "sluice-confine.so"
 
 
 def build_confinement(folder: Path) -> None:
-    """Build it alone; ``folder`` is what :func:`confinement` takes then.
+    """Build only this library; pass ``folder`` to :func:`confinement` then.
 
     :raises BuildError: as of :func:`build`
     """
@@ -59,9 +59,9 @@ def build_confinement(folder: Path) -> None:
 
 
 def build(cache: Path, sources: Path = SOURCES) -> Path:
-    """The folder with the filters for this machine's nbdkit; they are built when they are not there yet.
+    """Return the folder with the filters for this machine's nbdkit; build them if they are missing.
 
-    :param cache: absolute; made when missing
+    :param cache: absolute; created if missing
     :raises BuildError: when a program or nbdkit's header is missing, or the compiler fails
     """
     _need("nbdkit")
@@ -78,7 +78,7 @@ def build(cache: Path, sources: Path = SOURCES) -> Path:
         try:
             temporary.rename(final)
         except OSError:
-            if not final.is_dir():  # somebody else was not faster: it is a fault
+            if not final.is_dir():  # no other process built it: a fault
                 raise
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -86,7 +86,7 @@ def build(cache: Path, sources: Path = SOURCES) -> Path:
 
 
 def _digest(sources: Path) -> str:
-    """The name of what these sources and this nbdkit make."""
+    """Return the folder's name for these sources and this nbdkit."""
     version = _run("nbdkit", "--version")
     sha = hashlib.sha256(version.encode())
     for file in sorted(sources.rglob("*")):
@@ -115,7 +115,7 @@ def _need_header() -> None:
 
 
 def _run(*command: str, text: str = "") -> str:
-    """The standard output of a command.
+    """Return the standard output of a command.
 
     :raises BuildError: with its standard error when it fails
     """

@@ -1,7 +1,7 @@
-"""The filters that a volume's stack may hold, and how nbdkit is told of them.
+"""The filters of volumes' stacks, and their arguments for nbdkit.
 
-A stack is nbdkit's own chain: the first filter is next to whoever uses the volume, writes pass it in the written order
-and reads in the reversed one.  Filters of ours are in ``native/``; the others come with nbdkit.
+A stack is nbdkit's own chain: the first filter is next to the user of the volume, writes pass it in the written order
+and reads in the reversed one.  Sluice's filters are in ``native/``; the others come with nbdkit.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from sluice_volumes.messages import LUKS
 class VolumeFilter:
     """A filter of volumes.
 
-    :param native: whether it is ours, of ``native/``, rather than nbdkit's own
+    :param native: whether it is Sluice's, of ``native/``, and not nbdkit's own
     :param arguments: parameter of the description → nbdkit's parameter
-    :param changes_content: what is stored differs from what is written, so that the stack of a volume that holds data
-        keeps it
-    :param repeatable: whether a stack may hold it twice; its parameters reach the first one only
+    :param changes_content: whether stored data differs from written data, so that the stack of a volume with data keeps
+        it
+    :param repeatable: whether a stack may have it twice; its parameters apply to the first one only
     :param takes_passphrase: whether nbdkit's parameter ``passphrase`` is for it
-    :param always: arguments of nbdkit's that it gets beside its parameters
+    :param always: further arguments for nbdkit
     """
 
     info: ActionInfo
@@ -77,15 +77,14 @@ _ALL: Final = (
     ),
 )
 FILTERS: Final[Mapping[str, VolumeFilter]] = {one.info.keyword: one for one in _ALL}
-#: What stands before every stack: it counts, and holds the volume to its limits.
+#: The first filters of every stack: they count, and enforce the limits.
 _ALWAYS: Final = (_NOP, "throttle")
 
 
 def check_steps(steps: Sequence[tuple[str, Mapping[str, Scalar]]]) -> list[tuple[VolumeFilter, dict[str, Scalar]]]:
-    """The filters of a stack with all their parameters.
+    """Return the filters of a stack with all their parameters.
 
-    :raises CallerError: for a filter or a parameter that there is not, a value out of its range, or a filter that
-        stands twice
+    :raises CallerError: for an unknown filter or parameter, a value out of its range, or a filter that stands twice
     """
     checked: list[tuple[VolumeFilter, dict[str, Scalar]]] = []
     for keyword, params in steps:
@@ -99,7 +98,7 @@ def check_steps(steps: Sequence[tuple[str, Mapping[str, Scalar]]]) -> list[tuple
 
 
 def changes_content(steps: Sequence[tuple[str, Mapping[str, Scalar]]]) -> list[tuple[str, dict[str, Scalar]]]:
-    """The part of a stack that decides what is stored: its filters that change content, with their parameters."""
+    """Return the part of a stack that changes stored data, with its parameters."""
     return [(one.info.keyword, params) for one, params in check_steps(steps) if one.changes_content]
 
 
@@ -109,7 +108,7 @@ def is_protected(steps: Sequence[tuple[str, Mapping[str, Scalar]]]) -> bool:
 
 
 def enforceable_actions() -> dict[str, int]:
-    """What can be done at volumes: limits, shares of a pool, and each filter, with their versions."""
+    """Return the possible actions on volumes: limits, shares of a pool, and each filter, with their versions."""
     return {THROTTLING: 1, BANDWIDTH: 1, **{keyword: one.info.version for keyword, one in FILTERS.items()}}
 
 
@@ -123,16 +122,17 @@ def nbdkit_arguments(
     size: int = 0,
     keeper: Path | None = None,
 ) -> list[str]:
-    """nbdkit's arguments for a stack over a source.
+    """Return nbdkit's arguments for a stack over a source.
 
     :param source: the plugin and its parameters
-    :param built: folder of our filters (:mod:`build`)
-    :param page: the volume's page of counters and limits; without one there are neither
+    :param built: folder of Sluice's filters (:mod:`build`)
+    :param page: the volume's page of counters and limits; without a page it has neither
     :param log: file of the log of requests
-    :param passphrase: descriptor that it is read from
-    :param size: bytes that are shown, of more; nbdkit refuses its clients when there are fewer.  0: all
-    :param keeper: socket of what keeps the FUSE device that the stack serves; without one it serves NBD clients.  Large
-        reads are answered from the pages of a file itself where nothing changes its bytes
+    :param passphrase: descriptor of the passphrase
+    :param size: size of the export in bytes, if less than all; nbdkit refuses clients when the source has fewer.  0:
+        all
+    :param keeper: socket of the keeper of the FUSE device that the stack serves; without one it serves NBD clients.  If
+        no filter changes the bytes of a file, large reads are answered from its pages
     :raises CallerError: as of :func:`check_steps`
     """
     checked = check_steps(steps)
@@ -141,7 +141,7 @@ def nbdkit_arguments(
         filters.append(f"--filter={library(built, 'fuse')}")
         given.append(f"fuse-keeper={keeper}")
         if source[0] == _FILE and all(one.info.keyword == _NOP for one, _ in checked):
-            given.append(f"fuse-file={source[1]}")  # no layer changes its bytes, keeps others, or reads ahead
+            given.append(f"fuse-file={source[1]}")  # no layer changes its bytes, caches others, or reads ahead
     if page is not None:
         filters += [f"--filter={library(built, name)}" for name in _ALWAYS]
         given += [f"{name}-page={page}" for name in _ALWAYS]

@@ -1,8 +1,8 @@
 """The page of shared memory of a volume: its limits, its log switch and its counters.
 
 ``native/page.h`` is the layout; the filters *nop*, *throttle* and *pending* of an nbdkit process map the same file.
-Every field is a 64-bit number that is read and written whole, through a memoryview of 64-bit items: nobody sees half of
-one.  Fields are independent, so two of them may be from different moments.
+Every field is a 64-bit number that is read and written atomically, through a memoryview of 64-bit items.  Fields are
+independent, so two of them may be from different moments.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ WAITED_AT: Final = 128
 COUNTERS_AT: Final = 192
 READ_HISTOGRAM_AT: Final = 288
 WRITE_HISTOGRAM_AT: Final = READ_HISTOGRAM_AT + 8 * BUCKETS
-#: Begins of the requests that *pending* passed on and that are not answered, a cache line of its own.
+#: Begins of the unanswered requests that *pending* passed on, in a cache line of its own.
 PENDING_AT: Final = (WRITE_HISTOGRAM_AT + 8 * BUCKETS + 63) // 64 * 64
 PENDING: Final = 64
 
@@ -42,7 +42,7 @@ _LARGEST: Final = 2**64 - 1
 
 
 class BadPage(CallerError):
-    """A file that is no page of a volume, or of another version."""
+    """A file that is not a page of a volume, or of another version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +62,16 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """How many requests took how long, by bucket; two readings can be subtracted."""
+    """Number of requests per duration, by bucket; two readings can be subtracted."""
 
     buckets: tuple[int, ...] = (0,) * BUCKETS
 
     def __sub__(self, earlier: Self) -> Self:
-        """What was added since ``earlier``."""
+        """Return the growth since ``earlier``."""
         return type(self)(tuple(new - old for new, old in zip(self.buckets, earlier.buckets, strict=True)))
 
     def quantile(self, fraction: float) -> float | None:
-        """The seconds that ``fraction`` of the requests did not exceed, within an eighth; None without requests.
+        """Return the seconds that ``fraction`` of the requests did not exceed, within an eighth; None without requests.
 
         :param fraction: 0 to 1
         """
@@ -87,7 +87,7 @@ class Histogram:
 
 
 def bucket_seconds(number: int) -> float:
-    """The middle of a bucket; of the last one, which has no end, its beginning."""
+    """Return the middle of a bucket; for the last one, which has no end, its beginning."""
     if number == 0:
         return float(2**FIRST_POWER) / 2e9
     power, quarter = divmod(number - 1, 4)
@@ -98,10 +98,10 @@ def bucket_seconds(number: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """What *nop* counted since the page was made, and ``waited``, which *throttle* did.  The order is the page's.
+    """The counts of *nop* since the page was made, and ``waited``, which *throttle* counts.  The order is the page's.
 
-    ``under_way`` is how many requests are not answered now, ``busy`` how many seconds the answered ones took in all,
-    ``waited`` how many of these they waited for a limit.  Bytes are those of requests that succeeded.
+    ``under_way`` is the number of unanswered requests, ``busy`` the total seconds of the answered ones, ``waited`` the
+    part of these in which they waited for a limit.  Bytes are those of requests that succeeded.
     """
 
     under_way: int
@@ -134,9 +134,9 @@ class Page:
 
     @classmethod
     def create(cls, file: Path) -> Self:
-        """Make a page without limits, whole under its name from the first moment.
+        """Make a page without limits, complete when it appears under its name.
 
-        :raises FileExistsError: when there is such a file
+        :raises FileExistsError: when the file exists
         """
         temporary = file.with_name(f"{file.name}.{os.getpid()}.new")
         temporary.unlink(missing_ok=True)
@@ -151,10 +151,10 @@ class Page:
 
     @classmethod
     def open(cls, file: Path) -> Self:
-        """Map the page that is there.
+        """Map an existing page.
 
-        :raises FileNotFoundError: when there is none
-        :raises BadPage: when the file is something else
+        :raises FileNotFoundError: when it is missing
+        :raises BadPage: when the file is not a page
         """
         if sys.byteorder != "little":
             raise BadPage("the page is little-endian, and this machine is not")
@@ -177,7 +177,7 @@ class Page:
         self._memory.close()
 
     def set_limits(self, limits: Limits) -> None:
-        """Put limits in force: at once, also for requests that wait already.
+        """Apply limits at once, also to waiting requests.
 
         :raises CallerError: when one is negative or has more than 64 bits; nothing is changed then
         """
@@ -189,26 +189,26 @@ class Page:
             self._words[LIMITS_AT // 8 + number] = value
 
     def limits(self) -> Limits:
-        """The limits that are in force."""
+        """Return the limits in force."""
         return Limits(*self._range(LIMITS_AT, len(Limits.__slots__)))
 
     def reset_under_way(self) -> None:
-        """Reset the number of requests under way; for a caller that knows that no nbdkit has the page."""
+        """Reset the number of requests in progress; for a caller that has ended every nbdkit with the page."""
         self._words[COUNTERS_AT // 8] = 0
         for number in range(PENDING):
             self._words[PENDING_AT // 8 + number] = 0
 
     def oldest_pending(self) -> float:
-        """For how many seconds the oldest request waits that *pending* passed on; 0 when none does."""
+        """Return for how many seconds the oldest request that *pending* passed on waits; 0 without one."""
         began = [one for one in self._range(PENDING_AT, PENDING) if one]
         return max(0.0, time.monotonic() - min(began) / 1e9) if began else 0.0
 
     def set_log(self, on: bool) -> None:
-        """Switch the log of requests on or off; *nop* has one when it was given ``nop-log``."""
+        """Switch the log of requests on or off; *nop* has one if it was started with ``nop-log``."""
         self._words[LOG_AT // 8] = int(on)
 
     def counters(self) -> Counters:
-        """What was counted until now."""
+        """Return the present counts."""
         under_way, busy_ns, *counts = self._range(COUNTERS_AT, 12)
         return Counters(
             under_way=under_way,

@@ -1,1 +1,1 @@
-"""Filters of volumes that administrators upload: tried, confined, watched, and refused after a fault."""
+"""Filters of volumes that administrators upload: tried, confined, watched, and refused after repeated faults."""

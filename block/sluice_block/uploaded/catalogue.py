@@ -1,8 +1,8 @@
 """The uploaded filters that this node can use: found by keyword, with verified code and checked parameters.
 
 The node's agent fetches the code, tries it and puts a mark beside it (:mod:`sluice_code.code_store`); the newest
-revision that has one counts.  A revision that failed here is refused, and no older one is used in its place: it might
-not read what the newer one has stored.
+revision with a mark is used.  A revision that failed here is refused, and no older one is used in its place, which
+might not be able to read data that the newer one has stored.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ REFUSALS: Final = "refused-filters.json"
 
 @dataclass(frozen=True, slots=True)
 class Refusal(Message):
-    """One revision, known by its digest, and why it is not used; ``at`` in unix seconds."""
+    """One revision, identified by its digest, and the reason of its refusal; ``at`` in unix seconds."""
 
     sha256: str
     keyword: str
@@ -58,7 +58,7 @@ class Refusals:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def reason(self, sha256: str) -> str:
-        """Why this code is not used here; empty when it may be.
+        """Return why this code is not used here; empty when it may be used.
 
         :raises PeerError: when the file cannot be read
         """
@@ -67,7 +67,7 @@ class Refusals:
     def add(self, keyword: str, revision: int, sha256: str, reason: str, volume: str) -> None:
         """Refuse this code from now on; it is on the disk when this returns.
 
-        :raises PeerError: when it cannot be written
+        :raises PeerError: when the file cannot be written
         """
         with self._lock:
             known = self._read()
@@ -106,7 +106,7 @@ _PYTHON_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class UploadedFilter:
-    """One revision of an uploaded filter with its parameters, as nbdkit takes them."""
+    """One revision of an uploaded filter with its parameters for nbdkit."""
 
     keyword: str
     revision: int
@@ -117,8 +117,8 @@ class UploadedFilter:
 @dataclass(frozen=True, slots=True)
 class UploadedFilters:
     """
-    :param uploads: returns what is registered now
-    :param bounds: what each of them may use
+    :param uploads: returns the registered uploads
+    :param bounds: limits of each of them
     """
 
     uploads: Callable[[], Iterable[Upload]]
@@ -127,9 +127,9 @@ class UploadedFilters:
     bounds: Confinement = field(default_factory=Confinement)
 
     def split(self, steps: Sequence[StackStep]) -> tuple[tuple[StackStep, ...], tuple[StackStep, ...]]:
-        """The filters of a stack that are installed, and the uploaded one: none or one, next to what is stored.
+        """Return the installed filters of a stack, and the uploaded one: none or one, next to the source.
 
-        :raises CallerError: when an uploaded filter stands elsewhere, or there is no filter of that keyword
+        :raises CallerError: when an uploaded filter stands elsewhere, or a keyword is unknown
         """
         known = self._registered()
         for above, below in pairwise(steps):
@@ -147,10 +147,10 @@ class UploadedFilters:
         return tuple(steps[:-1]), (steps[-1],)
 
     def find(self, step: StackStep) -> UploadedFilter:
-        """What stands for a step of a stack now.
+        """Return the present uploaded filter for a step of a stack.
 
         :raises CallerError: when a parameter cannot be used
-        :raises Conflict: when there is no revision that this node can use, or the newest one failed here
+        :raises Conflict: when this node can use no revision, or the newest one failed here
         """
         upload = self._registered().get(step.keyword)
         if upload is None:
@@ -166,7 +166,7 @@ class UploadedFilters:
         return UploadedFilter(step.keyword, revision.number, revision.sha256, nbdkit_parameters(info, step.params))
 
     def versions(self) -> dict[str, int]:
-        """Keyword → the newest revision that passed its trial here, of those that did not fail since."""
+        """Return keyword → the newest revision that passed its trial here, except those that failed since."""
         proven = {}
         for keyword, upload in self._registered().items():
             for revision in (upload.current, *upload.revisions):
@@ -177,13 +177,13 @@ class UploadedFilters:
         return proven
 
     def refused(self) -> dict[str, str]:
-        """Digest of the newest revision of each filter, of those that failed here → why."""
+        """Return digest of the newest revision of each filter that failed here → the reason."""
         newest = {one.sha256: self.refusals.reason(one.sha256) for one in self._registered().values()}
         return {sha256: reason for sha256, reason in newest.items() if reason}
 
     def code(self, sha256: str) -> bytes:
         """
-        :raises SluiceError: when it is not here, or not what was registered
+        :raises SluiceError: when it is missing, or not the registered code
         """
         return self.store.read(sha256)
 
@@ -199,9 +199,9 @@ class UploadedFilters:
 
 
 def nbdkit_parameters(info: ActionInfo, given: Mapping[str, Scalar]) -> tuple[str, ...]:
-    """``key=value`` of each parameter that is given or has a default.
+    """Return ``key=value`` of each parameter that is given or has a default.
 
-    :raises CallerError: for one that there is not, is missing, or is out of its range
+    :raises CallerError: for a parameter that is unknown, missing, or out of its range
     """
     known = {one.name: one for one in info.parameters}
     for name in given:

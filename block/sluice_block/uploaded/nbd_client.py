@@ -1,4 +1,4 @@
-"""A client of NBD on a unix socket, as far as a filter is tried: one request at a time, simple replies.
+"""A minimal client of NBD on a unix socket for trials of filters: one request at a time, simple replies.
 
 The protocol is that of the NBD project (``doc/proto.md``): fixed newstyle negotiation, ``NBD_OPT_GO``.
 """
@@ -38,8 +38,8 @@ class RequestFailed(PeerError):
 class NbdClient:
     """One connection, to be closed.
 
-    :param seconds: how long an answer may take
-    :raises PeerError: when the server does not show its export
+    :param seconds: time-out of an answer
+    :raises PeerError: when the server does not export a volume
     """
 
     def __init__(self, path: Path, seconds: float) -> None:
@@ -56,7 +56,7 @@ class NbdClient:
 
     def read(self, count: int, offset: int) -> bytes:
         """
-        :raises RequestFailed: when the server says so
+        :raises RequestFailed: when the server answers with an error
         :raises PeerError: when it does not answer
         """
         self._ask("a read", _READ, offset, count)
@@ -92,7 +92,7 @@ class NbdClient:
         magic, option, _ = _GREETING.unpack(self._receive(_GREETING.size))
         if (magic, option) != (_MAGIC, _OPTION_MAGIC):
             raise PeerError("what it says is not NBD")
-        wanted = struct.pack(">IH", 0, 0)  # the default export, whatever the server tells of it
+        wanted = struct.pack(">IH", 0, 0)  # the default export, whatever the server says about it
         self._send(struct.pack(">I", _FLAGS) + _OPTION.pack(_OPTION_MAGIC, _GO, len(wanted)) + wanted)
         size = -1
         while True:

@@ -1,11 +1,11 @@
-"""The nbdkit of an uploaded filter, confined: started, and told how it ended.
+"""The nbdkit of an uploaded filter, confined: its start, and the reason of its end.
 
-What is inside: user and groups of its own, no capabilities and no way to new ones, mount, process, network, IPC and
-host name namespaces of its own (bubblewrap), a read-only root with ``/usr`` and the filter and nothing else, limits and
-an allow-list of system calls (``native/confine.c``, which is loaded before the filter).  It opens no socket: the one
-that it listens at and the connection to its source are handed over.
+It runs with a user and groups of its own, without capabilities, in mount, process, network, IPC and host name
+namespaces of its own (bubblewrap), with a read-only root that has only ``/usr`` and the filter, with limits and an
+allow-list of system calls (``native/confine.c``, which is loaded before the filter).  It opens no socket: the listening
+socket and the connection to its source are passed to it.
 
-The filter's code is handed over, too, as the bytes whose digest was verified.
+The filter's code is passed to it, too, as the bytes whose digest was verified.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ from sluice_block.stack.build import confinement
 from sluice_block.uploaded.nbd_client import NbdClient
 from sluice_core.errors import PeerError
 
-#: Requests that it works at together; the client sends 16 at most.
+#: Requests that it processes at a time; the client sends 16 at most.
 _THREADS: Final = 16
-#: Address space of nbdkit with its libraries and threads, before any filter.
+#: Address space of nbdkit with its libraries and threads, without filters.
 _BASE: Final = 512 << 20
-#: Seconds within which it must show its export.
+#: Seconds within which its export must appear.
 _START: Final = 10.0
 #: Seconds within which bubblewrap ends after nbdkit.
 _END: Final = 1.0
-#: Sockets that are handed over have numbers from here on.
+#: Numbers of the descriptors of passed sockets begin here.
 _FIRST_DESCRIPTOR: Final = 50
-#: Whom it is inside, and outside where no other user was said.
+#: Its user inside, and outside without a given one.
 NOBODY: Final = 65534
 
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
-    """What an uploaded filter may use: bytes of ``memory``, and ``seconds`` for one request.
+    """The limits of an uploaded filter: bytes of ``memory``, and ``seconds`` for one request.
 
-    ``uid`` and the numbers behind it are whom it runs as, when root starts it: a number for each volume.  It outlives
-    the process that starts it, if that is ``lasting``.
+    ``uid`` and the following numbers are its users, when root starts it: a number for each volume.  With ``lasting`` it
+    keeps running when the process that started it ends.
     """
 
     memory: int = 256 << 20
@@ -67,13 +67,13 @@ class Sandboxed:
 def start(
     code: bytes, arguments: Sequence[str], listening: Path, source: Path, built: Path, bounds: Confinement, log: Path
 ) -> Sandboxed:
-    """Start it over the NBD server at ``source``; its export is shown at ``listening`` when this returns.
+    """Start it over the NBD server at ``source``; it serves its export at ``listening`` when this returns.
 
     :param code: of the filter
     :param arguments: the filter's parameters, ``key=value``
-    :param built: folder of what confines it (:mod:`sluice_block.stack.build`)
-    :param log: file of what it says, of which 1 MiB is kept
-    :raises PeerError: with what it said, when it does not
+    :param built: folder of the confinement library (:mod:`sluice_block.stack.build`)
+    :param log: file of its output, of which 1 MiB is kept
+    :raises PeerError: with its output, when it does not start
     """
     told, telling = os.pipe()
     with open(told, "rb") as information:
@@ -96,7 +96,7 @@ def start(
 
 
 def how_it_ended(outer: int) -> str:
-    """How nbdkit ended, in words; bubblewrap is reaped, which tells it to its parent alone."""
+    """Return how nbdkit ended, in words; reaps bubblewrap, which reports it only to its parent."""
     status = 0
 
     def has_ended() -> bool:
@@ -117,7 +117,7 @@ def how_it_ended(outer: int) -> str:
 
 
 def memory_in_use(pid: int) -> int:
-    """Bytes of memory of its own; 0 when it has ended."""
+    """Return the bytes of its own memory; 0 when it has ended."""
     try:
         fields = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()
     except (FileNotFoundError, ProcessLookupError):
@@ -180,9 +180,9 @@ def _inner_pid(information: bytes) -> int:
 
 
 def _checked(pid: int, outer: int, listening: Path, log: Path) -> ProcessRecord:
-    """The process, which shows its export and is confined.
+    """Return the process, after checking that it serves its export and is confined.
 
-    :raises PeerError: when it is not so
+    :raises PeerError: when it does not, or is not
     """
     try:
         record = ProcessRecord.of(pid)
@@ -199,7 +199,7 @@ def _checked(pid: int, outer: int, listening: Path, log: Path) -> ProcessRecord:
 
 
 def _program(name: str, package: str) -> str:
-    """The path of a program without links, since not all of them exist inside."""
+    """Return the path of a program without links, since not all of them exist inside."""
     path = shutil.which(name)
     if path is None:
         raise PeerError(f"`{name}` is missing, which uploaded filters need: expected the Debian package {package}")
@@ -226,7 +226,7 @@ def _connected(path: Path) -> Iterator[socket.socket]:
 
 
 def _memory(given: contextlib.ExitStack, data: bytes) -> int:
-    """The descriptor of a file in memory that holds ``data``."""
+    """Return the descriptor of a file in memory with ``data``."""
     descriptor = os.memfd_create("sluice")
     given.callback(os.close, descriptor)
     with open(descriptor, "wb", closefd=False) as file:
@@ -236,7 +236,7 @@ def _memory(given: contextlib.ExitStack, data: bytes) -> int:
 
 
 def _above(given: contextlib.ExitStack, descriptor: int) -> int:
-    """Duplicate a socket to a number that nothing uses on the way (``confine.c`` wants number 3)."""
+    """Duplicate a socket to a number that is not used meanwhile (``confine.c`` needs number 3)."""
     other = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _FIRST_DESCRIPTOR)
     given.callback(os.close, other)
     return other

@@ -1,17 +1,17 @@
-"""The uploaded filter of one volume, between its stack and its source; for the stack it is the source.
+"""The uploaded filter of one volume, between its stack and its source; it is the stack's source.
 
 Theory of operation.  Four programs in a row:
 
     stack (nbdkit) → relay (qemu-storage-daemon) → sandbox (nbdkit with the filter) → base (nbdkit) → source
 
-The relay waits while the sandbox is away, and repeats what was not answered.  The base is what the sandbox is connected
-to, so that the code knows neither path nor key of the source.  On either side the filter ``pending`` notes how long the
-oldest request waits: a request that waits above while none waits below waits for the filter.
+The relay waits while the sandbox does not run, and repeats unanswered requests.  The sandbox is connected to the base,
+so that the code receives neither path nor key of the source.  On either side the filter ``pending`` records how long
+the oldest request waits: a request that waits above while none waits below waits for the filter.
 
-A *fault* is an end of the sandbox that we did not want: a crash, a request that takes longer than ``seconds``, more
-memory than ``memory``.  It is started again, with a base of its own: what the old one had under way must not reach the
-source after what the new one repeats.  A second fault within a while is final: :class:`FilterFault`, and its revision
-is refused on this node (:class:`.Refusals`).  While a volume is attached its filter stays at one revision.
+A *fault* is an unexpected end of the sandbox: a crash, a request that takes longer than ``seconds``, more memory than
+``memory``.  The sandbox is started again, with a base of its own: unfinished requests of the old one must not reach the
+source after those that the new one repeats.  A second fault within a while is final: :class:`FilterFault`, and its
+revision is refused on this node (:class:`.Refusals`).  While a volume is attached its filter stays at one revision.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class PendingRequests:
     """
-    :param page: file of the page, made when it is needed
-    :param built: folder of our filters for nbdkit
+    :param page: file of the page, made at its first use
+    :param built: folder of Sluice's filters for nbdkit
     """
 
     page: Path
     built: Path
 
     def before(self, plugin: Sequence[str]) -> list[str]:
-        """nbdkit's arguments for the filter and then ``plugin``; nothing waits there yet."""
+        """Return nbdkit's arguments for the filter and then ``plugin``; no request waits there yet."""
         page = Page.open(self.page) if self.page.exists() else Page.create(self.page)
         page.reset_under_way()
         page.close()
         return [f"--filter={library(self.built, 'pending')}", *plugin, f"pending-page={self.page}"]
 
     def oldest(self) -> float:
-        """For how many seconds the oldest request waits; 0 when none does."""
+        """Return for how many seconds the oldest request waits; 0 without one."""
         page = Page.open(self.page)
         try:
             return page.oldest_pending()
@@ -69,8 +69,8 @@ class PendingRequests:
 class StageRecord(Message):
     """A started sandbox, and the revision in it.
 
-    ``outer`` is bubblewrap's pid.  ``wanted`` says that it is to run, so that its end is a fault; ``why`` is what the
-    watchdog found.  ``fault`` is when the last fault was, unix seconds, 0 for none.
+    ``outer`` is bubblewrap's pid.  ``wanted`` is true while it shall run, so that its end is a fault; ``why`` is the
+    watchdog's reason.  ``fault`` is the time of the last fault, unix seconds, 0 for none.
     """
 
     process: ProcessRecord
@@ -86,28 +86,28 @@ class StageRecord(Message):
     nested: ClassVar[Mapping[str, type[Message]]] = {"process": ProcessRecord}
 
     def failure(self, why: str) -> str:
-        """The message about a fault."""
+        """Return the message about a fault."""
         return f"revision {self.revision} of filter `{self.keyword}` failed: {why}"
 
 
 _RELAY: Final = "relay"
 _BASE: Final = "base"
-#: Seconds after a fault, beside those of a request, within which another one is final.
+#: Seconds after a fault, in addition to those of a request, within which another one is final.
 _PROBATION: Final = 60.0
-#: Seconds that a request may wait at the source without being an excuse for the filter.
+#: Seconds that a request may wait at the source before the filter's time-out is suspended.
 _SOURCE: Final = 1.0
 
 
 class FilterFault(PeerError):
-    """An uploaded filter failed again; the message names its revision and what it did."""
+    """An uploaded filter failed again; the message names its revision and its fault."""
 
 
 @dataclass(eq=False)
 class UploadedStage:
     """
     :param folder: of the volume: sockets, records, pages
-    :param built: folder of our filters for nbdkit
-    :param volume: its id, for the log; the last of its bits choose the user
+    :param built: folder of Sluice's filters for nbdkit
+    :param volume: its id, for the log; its last bits choose the user
     """
 
     step: StackStep
@@ -116,14 +116,14 @@ class UploadedStage:
     folder: Path
     built: Path
     volume: str
-    #: When a request waited at the source last, of the monotonic clock: the filter is not to blame for that time.
+    #: When a request last waited at the source, of the monotonic clock: that time does not count for the filter.
     _source_waited: float = field(default_factory=time.monotonic)
 
     def start(self) -> list[str]:
-        """Start what does not run; the plugin for the stack, and its parameters.
+        """Start the processes that do not run; return the plugin for the stack, and its parameters.
 
         :raises FilterFault: when the filter failed again
-        :raises SluiceError: when it cannot be used here, or its source cannot
+        :raises SluiceError: when it, or its source, cannot be used here
         """
         self._start_filter()
         if self._relay.process() is None:
@@ -133,19 +133,19 @@ class UploadedStage:
         return self._above.before(["nbd", f"uri={uri}"])
 
     def start_stored(self) -> list[str]:
-        """The source's plugin and its parameters: what is stored, past the filter.
+        """Return the source's plugin and its parameters: the stored data, without the filter.
 
-        :raises SluiceError: when it cannot be used
+        :raises SluiceError: when the source cannot be used
         """
         return self.source.start()
 
     def watch(self) -> None:
-        """End the sandbox when a request takes too long or it has too much memory; start again what has ended.
+        """End the sandbox when a request takes too long or it uses too much memory; restart ended processes.
 
-        The stack goes on, whose requests wait at the relay: a stack in its place would repeat them beside those.
+        The stack keeps running, and its requests wait at the relay: a new stack would repeat them in addition to those.
 
         :raises FilterFault: when the filter failed again
-        :raises SluiceError: when something does not end or start
+        :raises SluiceError: when a process does not end or start
         """
         record = self._read()
         why = self._overrun(record.process.pid) if record is not None and record.process.is_alive() else ""
@@ -161,15 +161,15 @@ class UploadedStage:
         return record.process if record is not None and record.process.is_alive() else None
 
     def has_ended(self) -> bool:
-        """Whether what the stack is connected to does not run."""
+        """Whether the process to which the stack is connected does not run."""
         return self._relay.process() is None
 
     def end(self) -> None:
-        """End all of it, and the source; the next start in this folder is of the same revision.
+        """End all processes, and the source; the next start in this folder uses the same revision.
 
-        :raises PeerError: when something does not end
+        :raises PeerError: when a process does not end
         """
-        self._relay.end(patience=0)  # what was answered has passed it
+        self._relay.end(patience=0)  # answered requests have passed it
         self._stopped(self._read())
         self._base.end()
         self.source.end()
@@ -186,7 +186,7 @@ class UploadedStage:
             self._launch(record)
 
     def _launch(self, before: StageRecord | None) -> None:
-        """Start the sandbox: of the revision that it had, else of the newest."""
+        """Start the sandbox: with its former revision, else with the newest."""
         if before is None:
             found = self.filters.find(self.step)
             none = ProcessRecord(0, 0, "")
@@ -205,16 +205,16 @@ class UploadedStage:
         self._source_waited = time.monotonic()
 
     def _judged(self) -> StageRecord | None:
-        """The record, after a fault was noted.
+        """Return the record, after a fault was recorded.
 
-        :raises FilterFault: when it was another one within a while
+        :raises FilterFault: when it was the second one within a while
         """
         record = self._read()
         if record is None or not record.wanted or record.process.is_alive():
             return record
         told = sandbox.how_it_ended(record.outer)
         if self._base.process() is None and not record.why:
-            return record  # it lost what it is connected to
+            return record  # it lost its connection
         why = record.why or told
         now = time.time()
         if now - record.fault < _PROBATION + self.filters.bounds.seconds:
@@ -235,7 +235,7 @@ class UploadedStage:
         raise FilterFault(f"{failed}, after it was started again; it is refused on this node from now on")
 
     def _stopped(self, record: StageRecord | None) -> StageRecord | None:
-        """End the sandbox, which is no fault of it; its record then."""
+        """End the sandbox, which is not a fault; return its record."""
         if record is None:
             return None
         record = replace(record, wanted=False)
@@ -245,7 +245,7 @@ class UploadedStage:
         return record
 
     def _overrun(self, pid: int) -> str:
-        """The bound that the filter has passed; empty when there is none."""
+        """Return the limit that the filter has exceeded; empty without one."""
         bounds = self.filters.bounds
         used = sandbox.memory_in_use(pid)
         if used > bounds.memory:

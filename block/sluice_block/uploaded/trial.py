@@ -1,10 +1,10 @@
-"""Tries an uploaded filter before it is used: over a volume in memory, confined as it will be.
+"""Tries an uploaded filter before its use: over a volume in memory, confined as in use.
 
-Run as a program by a node's agent (:mod:`sluice_code.native_trial`).  nbdkit refuses a filter that was built for
-another version of it; the rest is what a volume expects: its size, its bytes, and an end when one is asked for.
+A node's agent runs it as a program (:mod:`sluice_code.native_trial`).  nbdkit refuses a filter that was built for
+another version of it; the other checks are those of a volume: its size, its bytes, and its end on request.
 
-Each check of what the volume must give back raises :class:`BadUpload` with what it does not; ``expected`` is what the
-volume should hold, and changes with what a check writes.
+Each check raises :class:`BadUpload` with the fault; ``expected`` is the expected content of the volume, and changes
+with the writes of a check.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from sluice_core.messages.uploads import Upload
 
 #: Bytes of the volume.
 SIZE: Final = 8 << 20
-#: Seconds for one answer, and for an end.
+#: Seconds for one answer, and for the end.
 PATIENCE: Final = 8.0
-#: Writes of each round, and of how many bytes at most.
+#: Number of writes in each round, and their greatest size in bytes.
 _WRITES: Final = 100
 _ZERO_REQUESTS: Final = 8
 _LARGEST: Final = 128 << 10
-#: Clients at once: nbdkit has 16 threads for each of them, and 64 in the sandbox.
+#: Concurrent clients: nbdkit has 16 threads for each of them, and 64 in the sandbox.
 _CLIENTS: Final = 3
 #: The flag of an extent that reads as zeroes.
 _ZEROES: Final = 2
@@ -66,13 +66,13 @@ def check_zeroes(client: NbdClient, expected: bytearray) -> None:
         try:
             client.zero(count, offset)
         except RequestFailed:
-            return  # it offers none, so that zeroes are written as other bytes are
+            return  # without it, zeroes are written as other bytes are
         expected[offset : offset + count] = bytes(count)
     compare(client.read(SIZE, 0), expected, "after zero requests")
 
 
 def check_trim(client: NbdClient, expected: bytearray) -> None:
-    """What was trimmed may read as anything; the bytes around it stay."""
+    """Trimmed bytes may read as anything; the bytes around them stay."""
     offset = SIZE // 2
     try:
         client.trim(_LARGEST, offset)
@@ -84,7 +84,7 @@ def check_trim(client: NbdClient, expected: bytearray) -> None:
 
 
 def write_at_once(shown: Path, expected: bytearray) -> None:
-    """Several clients, each in a part of its own."""
+    """Write with several clients, each in a part of its own."""
     part = SIZE // _CLIENTS
     failures: list[SluiceError] = []
 
@@ -113,7 +113,7 @@ def write_at_once(shown: Path, expected: bytearray) -> None:
 
 
 def check_extents(shown: Path) -> None:
-    """What is said to be zeroes must read as zeroes: who copies a volume leaves it out."""
+    """Extents that are reported as zeroes must read as zeroes, since a copy of a volume omits them."""
     command = ["nbdinfo", "--map", "--json", f"nbd+unix:///?socket={shown}"]
     told = json.loads(run(command, "what is allocated is not told"))
     with NbdClient(shown, PATIENCE) as client:
@@ -135,14 +135,14 @@ def _chance(seed: int) -> random.Random:
 
 @dataclass(frozen=True, slots=True)
 class _Bench:
-    """Where a filter is tried: ``folder`` has its sockets, and what confines it."""
+    """The environment of a trial: ``folder`` has its sockets, and the confinement library."""
 
     folder: Path
     arguments: tuple[str, ...]
 
     @contextmanager
     def memory(self) -> Iterator[Path]:
-        """An empty volume in memory, at a socket."""
+        """Yield the socket of an empty volume in memory."""
         path, ready = self.folder / "base.sock", self.folder / "base.pid"
         for one in (path, ready):
             one.unlink(missing_ok=True)
@@ -199,7 +199,7 @@ def _check_content(bench: _Bench, info: ActionInfo, code: bytes) -> None:
             with NbdClient(shown, PATIENCE) as client:
                 if client.size != SIZE:
                     raise BadUpload(f"a volume of {SIZE} bytes shows {client.size} through it")
-                expected[:] = client.read(SIZE, 0)  # of what was never written no filter promises anything
+                expected[:] = client.read(SIZE, 0)  # a filter may return anything for bytes that were never written
                 write_here_and_there(client, expected)
                 check_zeroes(client, expected)
                 check_trim(client, expected)
@@ -232,7 +232,7 @@ def _check_reads_earlier(bench: _Bench, code: bytes, earlier: bytes, number: int
 
 
 def _examples(info: ActionInfo) -> dict[str, Scalar]:
-    """Values for the parameters that have no default."""
+    """Return values for the parameters without a default."""
     return {one.name: _example(info.keyword, one) for one in info.parameters if one.default is None and one.required}
 
 
@@ -247,7 +247,7 @@ def _example(keyword: str, parameter: Parameter) -> Scalar:
 
 
 def main() -> None:
-    """Judge the code of the trial on standard input, and say it on standard output."""
+    """Run the trial on standard input, and write its verdict to standard output."""
     trial = Trial.decode(sys.stdin.buffer.read())
     try:
         verdict = run_trial(trial, Path(trial.folder, trial.sha256).read_bytes())

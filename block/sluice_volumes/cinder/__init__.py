@@ -1,1 +1,1 @@
-"""Cinder as our processes ask it."""
+"""Cinder, and the requests of Sluice's processes to it."""

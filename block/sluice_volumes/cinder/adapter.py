@@ -1,11 +1,11 @@
-"""The one door to Cinder: python-cinderclient over a session of keystoneauth.
+"""The only client of Cinder: python-cinderclient over a session of keystoneauth.
 
-Cinder answers most changes before they are done: what is returned is what is asked for, and its status says how far
-it is.  Nothing is repeated here.
+Cinder answers most changes before they are done: a method returns the object as requested, and its status shows the
+progress.  No request is repeated here.
 
 A fault of the network, of Keystone or of Cinder itself is a :class:`PeerError`, after which the change may have
-happened; a refusal is a :class:`CallerError` with Cinder's own reason, and its status.  No token and no connection is
-in a message.
+happened; a refusal is a :class:`CallerError` with Cinder's own reason, and its status.  Messages contain no token and
+no connection.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from sluice_volumes.messages import Pool
 
 @contextmanager
 def translated_errors(what: str) -> Iterator[None]:
-    """Turn the errors of both libraries into ours.
+    """Translate the errors of both libraries to Sluice's.
 
-    :param what: what was tried, for messages: ``creating the volume``
+    :param what: the attempt, for messages: ``creating the volume``
     :raises CallerError: when Cinder refuses
-    :raises PeerError: when Cinder or Keystone is away, or fails
+    :raises PeerError: when Cinder or Keystone is unreachable, or fails
     """
     try:
         yield
@@ -60,7 +60,7 @@ def translated_errors(what: str) -> Iterator[None]:
         raise PeerError(f"{what}: cinder or keystone cannot be asked: {type(error).__name__}") from error
 
 
-#: Extending a volume that is attached takes 3.42, completing an attachment 3.44.
+#: Extending an attached volume needs 3.42, completing an attachment 3.44.
 _MICROVERSION: Final = api_versions.APIVersion("3.60")
 #: Its type in Keystone's catalogue.
 SERVICE: Final = "volumev3"
@@ -70,7 +70,7 @@ class Cinder:
     """Cinder with the rights of one token; threads may share it.
 
     :param session: with a plugin that has the token
-    :param options: what the client is made with besides
+    :param options: further arguments of the client
     """
 
     def __init__(self, session: Session, **options: Any) -> None:
@@ -78,33 +78,33 @@ class Cinder:
         self._client = client.Client(api_version=_MICROVERSION, session=session, service_type=SERVICE, **options)
 
     def pools(self) -> list[Pool]:
-        """What each back end reported last; ``seen`` is 0.  It takes an administrator."""
+        """Return the last report of each back end; ``seen`` is 0.  It requires an administrator."""
         with self._asking("reading the pools"):
             return [pool_of(one.to_dict()) for one in self._client.pools.list(detailed=True)]
 
     def types(self) -> list[CinderType]:
-        """The volume types that the token may see; their extra specs as far as it may."""
+        """Return the volume types that the token may see, with the extra specs that it may see."""
         with self._asking("reading the volume types"):
             return [type_of(one.to_dict()) for one in self._client.volume_types.list()]
 
     def create_type(self, name: str, specs: Mapping[str, str], text: str = "", public: bool = True) -> CinderType:
-        """A volume type with extra specs.
+        """Create a volume type with extra specs.
 
         :param text: its description
-        :param public: whether others than administrators see it
-        :raises Conflict: when there is one of that name
+        :param public: whether users other than administrators see it
+        :raises Conflict: when one with that name exists
         """
         shown = {"os-volume-type-access:is_public": public}
         wanted = {"name": name, "description": text, "extra_specs": dict(specs), **shown}
         with self._asking(f"creating the volume type `{name}`"):
-            # the method of the client would set the specs afterwards, and might end in between
+            # the client's method would set the specs afterwards, and might end in between
             _, made = self._client.client.post("/types", body={"volume_type": wanted})
             return type_of(made["volume_type"])
 
     def change_specs(self, type_id: str, specs: Mapping[str, str], gone: tuple[str, ...] = ()) -> None:
-        """Set extra specs of a type, and take others away.
+        """Set extra specs of a type, and remove others.
 
-        :raises NotFound: when there is no such type
+        :raises NotFound: when the type does not exist
         """
         with self._asking(f"changing the volume type `{type_id}`"):
             volume_type = self._client.volume_types.get(type_id)
@@ -114,14 +114,14 @@ class Cinder:
 
     def delete_type(self, type_id: str) -> None:
         """
-        :raises NotFound: when there is no such type
-        :raises CallerError: when volumes have it
+        :raises NotFound: when the type does not exist
+        :raises CallerError: when volumes use it
         """
         with self._asking(f"deleting the volume type `{type_id}`"):
             self._client.volume_types.delete(type_id)
 
     def create_volume(self, size: int, name: str, type_name: str, metadata: Mapping[str, str]) -> CinderVolume:
-        """A volume of ``size`` GiB in the project of the token; an empty ``type_name`` is Cinder's default.
+        """Create a volume of ``size`` GiB in the project of the token; an empty ``type_name`` is Cinder's default.
 
         :raises Conflict: when a quota is exceeded
         """
@@ -131,31 +131,31 @@ class Cinder:
 
     def volume(self, volume_id: str) -> CinderVolume:
         """
-        :raises NotFound: when there is no such volume, or the token may not see it
+        :raises NotFound: when the volume does not exist, or the token may not see it
         """
         with self._asking(f"volume `{volume_id}`"):
             return volume_of(self._client.volumes.get(volume_id).to_dict())
 
     def volumes(self, everybody: bool = False, **filters: Any) -> list[CinderVolume]:
-        """The volumes of the project of the token, newest first.
+        """Return the volumes of the token's project, newest first.
 
-        :param everybody: those of all projects, which takes an administrator
+        :param everybody: return those of all projects, which requires an administrator
         :param filters: of Cinder: ``name``, ``project_id``, ``metadata`` …
         """
         wanted = {**filters, **({"all_tenants": 1} if everybody else {})}
-        if "project_id" in wanted:  # Cinder reads it as Python, where it is that: digits would be a number
+        if "project_id" in wanted:  # Cinder reads it as Python, if it is that: digits would be a number
             wanted["project_id"] = repr(wanted["project_id"])
         with self._asking("reading the volumes"):
             found = self._client.volumes.list(search_opts=wanted, limit=None)
             return [volume_of(one.to_dict()) for one in found]
 
     def extend(self, volume_id: str, size: int) -> None:
-        """Have a volume grow to ``size`` GiB, attached or not."""
+        """Extend a volume to ``size`` GiB, attached or not."""
         with self._asking(f"extending volume `{volume_id}`"):
             self._client.volumes.extend(volume_id, size)
 
     def retype(self, volume_id: str, type_name: str) -> None:
-        """Give a volume another type where it lies; it is never moved."""
+        """Change the type of a volume in its place; it is never moved."""
         with self._asking(f"retyping volume `{volume_id}`"):
             self._client.volumes.retype(volume_id, type_name, "never")
 
@@ -167,20 +167,20 @@ class Cinder:
             self._client.volumes.delete(volume_id)
 
     def create_snapshot(self, volume_id: str, name: str, metadata: Mapping[str, str]) -> CinderSnapshot:
-        """A snapshot of a volume, attached or not."""
+        """Create a snapshot of a volume, attached or not."""
         with self._asking(f"a snapshot of volume `{volume_id}`"):
             made = self._client.volume_snapshots.create(volume_id, force=True, name=name, metadata=dict(metadata))
             return snapshot_of(made.to_dict())
 
     def snapshot(self, snapshot_id: str) -> CinderSnapshot:
         """
-        :raises NotFound: when there is no such snapshot, or the token may not see it
+        :raises NotFound: when the snapshot does not exist, or the token may not see it
         """
         with self._asking(f"snapshot `{snapshot_id}`"):
             return snapshot_of(self._client.volume_snapshots.get(snapshot_id).to_dict())
 
     def snapshots(self, volume_id: str, everybody: bool = False) -> list[CinderSnapshot]:
-        """The snapshots of a volume, newest first."""
+        """Return the snapshots of a volume, newest first."""
         wanted = {"volume_id": volume_id, **({"all_tenants": 1} if everybody else {})}
         with self._asking(f"reading the snapshots of volume `{volume_id}`"):
             found = self._client.volume_snapshots.list(search_opts=wanted)
@@ -188,31 +188,31 @@ class Cinder:
 
     def delete_snapshot(self, snapshot_id: str) -> None:
         """
-        :raises NotFound: when there is no such snapshot
+        :raises NotFound: when the snapshot does not exist
         """
         with self._asking(f"deleting snapshot `{snapshot_id}`"):
             self._client.volume_snapshots.delete(snapshot_id)
 
     def attachments(self, volume_id: str) -> list[CinderAttachment]:
-        """The attachments of a volume, without connections."""
+        """Return the attachments of a volume, without connections."""
         with self._asking(f"reading the attachments of volume `{volume_id}`"):
             found = self._client.attachments.list(search_opts={"volume_id": volume_id, "all_tenants": 1})
             return [attachment_of(one.to_dict()) for one in found]
 
     def attachment(self, attachment_id: str) -> CinderAttachment:
-        """An attachment with its connection.
+        """Return an attachment with its connection.
 
-        :raises NotFound: when there is none
+        :raises NotFound: when it does not exist
         """
         with self._asking(f"attachment `{attachment_id}`"):
             return attachment_of(self._client.attachments.show(attachment_id).to_dict())
 
     def attach(self, volume_id: str, connector: Mapping[str, Any]) -> CinderAttachment:
-        """An attachment with its connection, which is to be completed.
+        """Create an attachment, and return it with its connection; it is completed later.
 
-        No instance is named: Cinder would ask Nova about it when the attachment is deleted.
+        No instance is named, since Cinder would look it up in Nova when the attachment is deleted.
 
-        :param connector: what the konnector says of its machine
+        :param connector: the konnector's description of its machine
         :raises CallerError: when the volume is attached already
         """
         with self._asking(f"attaching volume `{volume_id}`"):
@@ -220,21 +220,21 @@ class Cinder:
             return attachment_of(made)
 
     def complete_attachment(self, attachment_id: str) -> None:
-        """Say that the consumer has the volume, which is in use from now on."""
+        """Record that the consumer has the volume, which is in use from now on."""
         with self._asking(f"completing attachment `{attachment_id}`"):
             self._client.attachments.complete(attachment_id)
 
     def delete_attachment(self, attachment_id: str) -> None:
-        """End an attachment; the export has ended when this returns.
+        """Delete an attachment; the export has ended when this returns.
 
-        :raises NotFound: when there is none
+        :raises NotFound: when it does not exist
         """
         with self._asking(f"deleting attachment `{attachment_id}`"):
             self._client.attachments.delete(attachment_id)
 
     @contextmanager
     def _asking(self, what: str) -> Iterator[None]:
-        """As :func:`translated_errors`; a token whose catalogue is older than Cinder's place in it is given up."""
+        """As :func:`translated_errors`; a token whose catalogue is older than Cinder's entry in it is dropped."""
         with translated_errors(what):
             try:
                 yield

@@ -1,4 +1,4 @@
-"""What Cinder says of pools, volumes, snapshots, attachments and volume types, as far as we use it.
+"""Pools, volumes, snapshots, attachments and volume types of Cinder, with the fields that Sluice uses.
 
 Fields that a caller may not see are empty.
 """
@@ -11,15 +11,15 @@ from typing import Any, Final
 
 from sluice_volumes.messages import Pool
 
-#: In the metadata of a volume or a snapshot: the id of the operation that made it.
+#: In the metadata of a volume or a snapshot: the id of the operation that created it.
 OPERATION: Final = "sluice_operation"
 AVAILABLE: Final = "available"
 IN_USE: Final = "in-use"
 GIB: Final = 1 << 30
 _PREFIX: Final = "sluice:"
-#: What a pool reports that tells where it is.
+#: Fields of a pool's report that identify it.
 _PLACE: Final = ("volume_backend_name", "pool_name")
-#: What drivers call their protocol, in lower case → fabric.
+#: Drivers' names of their protocol, in lower case → fabric.
 _FABRICS: Final = {"ceph": "rbd", "fibre_channel": "fc"}
 
 
@@ -27,8 +27,8 @@ _FABRICS: Final = {"ceph": "rbd", "fibre_channel": "fc"}
 class CinderAttachment:
     """An attachment of a volume.
 
-    ``connection`` tells how to reach the volume, and may hold secrets; it is empty until a connector is known.
-    ``host`` is the machine that it is attached to.
+    ``connection`` is the way to reach the volume, and may hold secrets; it is empty until a connector is known.
+    ``host`` is the machine to which it is attached.
     """
 
     id: str
@@ -42,8 +42,8 @@ class CinderAttachment:
 class CinderVolume:
     """A volume; ``size`` in GiB.
 
-    ``type`` is the name of its volume type, ``pool`` the ``host@backend#pool`` that it is in, empty for callers who may
-    not see it.  ``attachments`` have no connections.
+    ``type`` is the name of its volume type, ``pool`` its ``host@backend#pool``, empty for callers who may not see it.
+    ``attachments`` have no connections.
     """
 
     id: str
@@ -59,12 +59,12 @@ class CinderVolume:
 
     @property
     def is_settled(self) -> bool:
-        """Whether Cinder is doing nothing to it now."""
+        """Whether Cinder is not changing it now."""
         return self.status in (AVAILABLE, IN_USE) or self.has_failed
 
     @property
     def has_failed(self) -> bool:
-        """Whether the last thing that Cinder did to it went wrong."""
+        """Whether Cinder's last change of it failed."""
         return self.status.startswith("error")
 
 
@@ -82,7 +82,7 @@ class CinderSnapshot:
 
     @property
     def is_settled(self) -> bool:
-        """Whether Cinder is doing nothing to it now."""
+        """Whether Cinder is not changing it now."""
         return self.status == AVAILABLE or self.status.startswith("error")
 
 
@@ -96,13 +96,13 @@ class CinderType:
 
 
 def pool_of(data: Mapping[str, Any]) -> Pool:
-    """A pool of ``GET /scheduler-stats/get_pools?detail=true``."""
+    """Return a pool of ``GET /scheduler-stats/get_pools?detail=true``."""
     reported = data.get("capabilities", {})
     capabilities = {
         name.removeprefix(_PREFIX): str(value) for name, value in reported.items() if name.startswith(_PREFIX)
     }
     protocol = reported.get("storage_protocol", "")
-    # a driver may report all the names that its protocol has had
+    # a driver may report all former names of its protocol
     first = str(protocol[0] if isinstance(protocol, list) and protocol else protocol or "").lower()
     if first:
         capabilities.setdefault("fabric", _FABRICS.get(first, first))
@@ -112,7 +112,7 @@ def pool_of(data: Mapping[str, Any]) -> Pool:
 
 
 def _bytes(value: Any) -> float:
-    """GiB as bytes; -1 for ``unknown``, ``infinite`` and the like."""
+    """Return GiB as bytes; -1 for ``unknown``, ``infinite`` and other texts."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return -1.0
     return value * float(GIB)
@@ -156,6 +156,6 @@ def snapshot_of(data: Mapping[str, Any]) -> CinderSnapshot:
 
 
 def attachment_of(data: Mapping[str, Any]) -> CinderAttachment:
-    """An attachment; one of a list has no connection."""
+    """Return an attachment; one from a list has no connection."""
     status = data.get("status") or ""
     return CinderAttachment(data["id"], data["volume_id"], status, connection=dict(data.get("connection_info") or {}))

@@ -1,6 +1,6 @@
-"""The cluster's Cinder: with the rights of our service user, and with those of callers.
+"""The cluster's Cinder: with the rights of the service user, and with those of callers.
 
-:meth:`CinderService.as_caller` is for what Cinder is to decide by its own rules.
+:meth:`CinderService.as_caller` is for requests that Cinder shall decide by its own rules.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sluice_core.errors import PeerError
 from sluice_core.options import Option, OptionError
 from sluice_volumes.cinder.adapter import SERVICE, Cinder
 
-#: Options of the processes that use Cinder; an empty ``cinder_auth_url`` means none.
+#: Options of the processes that use Cinder; an empty ``cinder_auth_url`` disables it.
 OPTIONS: Final = (
     Option("cinder_auth_url", "", "Keystone's /v3, where the service user of volumes logs in; empty: no volumes"),
     Option(
@@ -37,7 +37,7 @@ _DOMAIN: Final = "default"
 
 @dataclass(frozen=True, slots=True)
 class CinderSettings:
-    """The service user of volumes, and where it goes."""
+    """The service user of volumes, and the addresses of Keystone and Cinder."""
 
     auth_url: str
     user: str
@@ -50,9 +50,9 @@ class CinderSettings:
 
     @classmethod
     def from_options(cls, values: Mapping[str, Any]) -> Self | None:
-        """The settings in the values of :data:`OPTIONS`; None when none are configured.
+        """Return the settings in the values of :data:`OPTIONS`; None when none are configured.
 
-        :raises OptionError: when the password cannot be read, or the user is no user
+        :raises OptionError: when the password cannot be read, or the user has another form
         """
         if not values["cinder_auth_url"]:
             return None
@@ -73,7 +73,7 @@ class CinderSettings:
 
 
 def service_session(settings: CinderSettings, timeout: float) -> Session:
-    """A session of our service user; it logs in when it is first used.
+    """Return a session of the service user; it logs in at its first use.
 
     :param timeout: seconds for an answer
     """
@@ -93,7 +93,7 @@ TIMEOUT: Final = 30.0
 
 
 class CinderService(Cinder):
-    """Cinder with the rights of our service user; the constructor does not connect."""
+    """Cinder with the rights of the service user; the constructor does not connect."""
 
     def __init__(self, settings: CinderSettings, timeout: float = TIMEOUT) -> None:
         self._settings = settings
@@ -106,16 +106,16 @@ class CinderService(Cinder):
         super().__init__(service_session(settings, timeout), **options)
 
     def as_caller(self, token: str, project: str) -> Cinder:
-        """Cinder with somebody else's rights.
+        """Return Cinder with the rights of a caller.
 
         :param project: the id of the project that the token is for
-        :raises PeerError: when Keystone does not say where Cinder is
+        :raises PeerError: when Keystone's catalogue has no Cinder
         """
         url = f"{self._url()}/{project}"
         return Cinder(Session(auth=token_endpoint.Token(url, token), timeout=self._timeout), endpoint_override=url)
 
     def _url(self) -> str:
-        """Cinder's URL without a project."""
+        """Return Cinder's URL without a project."""
         with self._lock:
             if not self._root:
                 with self._asking("looking for cinder"):

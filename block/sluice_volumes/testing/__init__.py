@@ -1,1 +1,1 @@
-"""A Cinder in memory, and what every Cinder does, as a suite of tests."""
+"""A Cinder in memory, and the contract of every Cinder, as a suite of tests."""

@@ -1,4 +1,4 @@
-"""What every Cinder does: the fake one and a real one pass these tests.
+"""The contract of every Cinder: the fake one and a real one pass these tests.
 
 A subclass has the fixtures ``service`` (an administrator's view), ``caller`` (a member's) and ``stranger`` (a member's
 of another project).
@@ -17,13 +17,13 @@ import pytest
 from sluice_core.errors import CallerError, Conflict, Forbidden, NotFound
 from sluice_volumes.cinder.records import AVAILABLE, IN_USE, OPERATION, CinderVolume
 
-#: Seconds in which a Cinder is done with anything.
+#: Seconds in which a Cinder completes any change.
 LIMIT: Final = 60.0
 CONNECTOR: Final = {"host": "consumer", "ip": "192.0.2.1"}
 
 
 def wait_settled(read: Callable[[], Any]) -> Any:
-    """What ``read`` gives when Cinder is doing nothing to it any more."""
+    """Return the result of ``read`` when Cinder has completed its change."""
     deadline = time.monotonic() + LIMIT
     while not (seen := read()).is_settled:
         assert time.monotonic() < deadline, seen
@@ -32,7 +32,7 @@ def wait_settled(read: Callable[[], Any]) -> Any:
 
 
 def wait_gone(read: Callable[[], Any]) -> None:
-    """Return when ``read`` finds nothing any more."""
+    """Return when ``read`` raises NotFound."""
     deadline = time.monotonic() + LIMIT
     while True:
         try:
@@ -48,7 +48,7 @@ class CinderContract:
 
     @pytest.fixture
     def volume(self, caller: Any) -> Any:
-        """A volume of the caller's, which is taken away afterwards."""
+        """A volume of the caller, which is deleted afterwards."""
         made = caller.create_volume(1, "data 1", "", {OPERATION: uuid.uuid4().hex})
         yield wait_settled(lambda: caller.volume(made.id))
         for attachment in caller.attachments(made.id):

@@ -1,7 +1,7 @@
 """A Cinder in memory with the methods of :class:`sluice_volumes.cinder.adapter.Cinder`.
 
-It refuses in the words of Cinder 29.  What is asked for is done at once, unless ``held``: then statuses stay as Cinder
-has them meanwhile until :meth:`FakeCinder.settle`.  All views of one Cinder (:meth:`FakeCinder.as_caller`) share its
+Its refusals have the texts of Cinder 29.  Changes are done at once, unless ``held``: then statuses are Cinder's
+intermediate ones until :meth:`FakeCinder.settle`.  All views of one Cinder (:meth:`FakeCinder.as_caller`) share its
 ``state``.
 """
 
@@ -23,7 +23,7 @@ from sluice_volumes.cinder.records import (
 )
 from sluice_volumes.messages import Pool
 
-#: Cinder's own type, which volumes have that were created without one.
+#: Cinder's own type, for volumes that were created without one.
 DEFAULT_TYPE = CinderType("0" * 32, "standard")
 
 _CANNOT_DELETE = (
@@ -31,15 +31,15 @@ _CANNOT_DELETE = (
     " and must not be migrating, attached, belong to a group, have snapshots, awaiting a transfer, or be disassociated"
     " from snapshots after volume transfer."
 )
-#: The extra spec that chooses a pool here; without it a volume lies in the first one.
+#: The extra spec that chooses a pool here; without it a volume is in the first one.
 _PLACE = "volume_backend_name"
 
 
 @dataclass
 class FakeState:
-    """What there is; ``asked`` are the names of the changes that were asked for, ``faults`` what the next raise.
+    """The objects; ``asked`` are the names of the requested changes, ``faults`` the exceptions of the next ones.
 
-    ``connection_type`` is of attachments that are made, ``quota`` the number of volumes that a project may have.
+    ``connection_type`` is the type of new attachments, ``quota`` the number of volumes of a project.
     """
 
     pools: list[Pool] = field(default_factory=list)
@@ -67,11 +67,11 @@ class FakeCinder:
         self._administrator = administrator
 
     def as_caller(self, token: str, project: str) -> FakeCinder:
-        """The same with the rights of a member of ``project``; a token that begins with ``admin`` has all."""
+        """Return a view with the rights of a member of ``project``; a token ``admin…`` has all rights."""
         return FakeCinder(state=self.state, project=project, administrator=token.startswith("admin"))
 
     def settle(self) -> None:
-        """Do what was asked for while it was ``held``."""
+        """Complete the changes that were requested while it was ``held``."""
         waiting, self.state.unfinished = self.state.unfinished, []
         for one in waiting:
             one()
@@ -232,7 +232,7 @@ class FakeCinder:
         made = CinderAttachment(str(uuid.uuid4()), volume_id, "attaching", connector["host"], connection)
         self.state.attachments[made.id] = made
         self._change(volume_id, status="attaching", attachments=(replace(made, connection={}),))
-        return replace(made, status="reserved", host="")  # Cinder answers with what it was before
+        return replace(made, status="reserved", host="")  # Cinder answers with the former status
 
     def complete_attachment(self, attachment_id: str) -> None:
         """As of the adapter."""

@@ -10,12 +10,12 @@ from sluice_volumes.messages import RbdLocality
 
 
 class FakeKonnector:
-    """Attaches everything; ``held`` are ids of volumes whose devices somebody holds.
+    """Attaches every volume; ``held`` are ids of volumes whose devices are in use.
 
-    ``faults`` maps the name of a method to what its next call raises, ``late`` whether it has done its work before.
-    ``shown`` maps ids to what is shown of volumes in the place of what else is.
-    ``lies`` maps ids to where volumes in Ceph lie.
-    ``header`` is the number of bytes that a fresh or known ``luks`` takes.
+    ``faults`` maps the name of a method to the exception of its next call, ``late`` whether its work is done before.
+    ``shown`` maps ids to fields of volumes that replace the default ones.
+    ``lies`` maps ids to the localities of volumes in Ceph.
+    ``header`` is the size in bytes of a new or known ``luks`` header.
     """
 
     def __init__(self, host: str = "consumer", size: int = 1 << 30) -> None:
@@ -31,7 +31,7 @@ class FakeKonnector:
         self.figures = {"read_bw": 9e7, "write_bw": 8e7, "read_iops": 9000.0, "write_iops": 7000.0}
         self.faults: dict[str, Exception] = {}
         self.late = False
-        #: What connectors were asked for: the export, and the filters.
+        #: The requested connectors: the export, and the filters.
         self.connectors: list[tuple[str, ...]] = []
 
     def connector(self, export: str, filters: Sequence[str]) -> dict[str, Any]:
@@ -103,7 +103,7 @@ class FakeKonnector:
         return self.measurement(volume_id)
 
     def measurement(self, volume_id: str) -> dict[str, Any]:
-        """As of the client; what fio measures is ``figures``, and nothing while they are empty."""
+        """As of the client; the result is ``figures``, and the measurement runs while they are empty."""
         self._fail("measurement")
         if "measured" not in self.volumes.get(volume_id, {}):
             raise NotFound(f"volume `{volume_id}` is not measured here")

@@ -1,4 +1,4 @@
-"""Pools as the option's lines say them, and what is in them."""
+"""Pools from the option's lines, and their content."""
 
 from pathlib import Path
 

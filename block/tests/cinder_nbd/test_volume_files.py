@@ -1,4 +1,4 @@
-"""Files of volumes: complete or absent, whatever happens while one is made."""
+"""Files of volumes: complete or absent, for every failure of their creation."""
 
 import errno
 import stat

@@ -1,4 +1,4 @@
-"""The page about the driver names its options, and shows a configuration that the driver reads."""
+"""The driver's page documents its options, and shows a configuration that the driver reads."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Devices by os-brick, which is not a dependency."""
+"""Devices by os-brick, which is an optional dependency."""
 
 import sys
 from types import ModuleType, SimpleNamespace
@@ -42,7 +42,7 @@ class FakeConnector:
 
 @pytest.fixture
 def brick(monkeypatch):
-    """os-brick, as far as it is used."""
+    """os-brick's methods that are used."""
     connector = FakeConnector()
 
     def factory(protocol, root_helper, device_scan_attempts):

@@ -1,4 +1,4 @@
-"""Loop devices are as a volume needs them, whatever somebody set before."""
+"""Loop devices have the settings that a volume needs, whatever was set before."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ pytestmark = pytest.mark.service
 
 
 def test_a_device_has_no_scheduler_although_its_number_had_one(tmp_path, monkeypatch):
-    """The kernel keeps a scheduler with its number, which tests beside this one may take: so the device stays ours."""
+    """The kernel keeps a scheduler with its number, which concurrent tests may take: so the device is not removed."""
     file = tmp_path / "volume"
     file.write_bytes(bytes(1 << 20))
     device = loop_devices.make(file)

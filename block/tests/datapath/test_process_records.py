@@ -1,4 +1,4 @@
-"""How recorded processes are ended."""
+"""Ending recorded processes."""
 
 import signal
 import subprocess

@@ -1,4 +1,4 @@
-"""Connections to images of Ceph: what QEMU and Ceph's programs are told, and what is refused."""
+"""Connections to images of Ceph: the options for QEMU and Ceph's programs, and refused connections."""
 
 import stat
 from pathlib import Path
@@ -35,7 +35,7 @@ def test_without_a_key_the_machines_own_is_used(tmp_path):
     image = RbdImage.of(CONNECTION)
     (node,), objects = image.block_nodes("source", tmp_path)
     assert objects == []
-    assert Path(node["conf"]).exists()  # without any configuration Ceph looks for no keyring
+    assert Path(node["conf"]).exists()  # without any configuration Ceph searches for no keyring
     assert not {"key-secret", "auth-client-required"} & set(node)
     assert "--keyring" not in image.client_options(tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""Where an image of Ceph lies, with Ceph's programs replaced by what they print."""
+"""The OSDs of an image of Ceph, with Ceph's programs replaced by their output."""
 
 import json
 
@@ -22,7 +22,7 @@ TREE = {
 
 @pytest.fixture
 def ceph(tmp_path, monkeypatch):
-    """A function that says what ``rbd`` and ``ceph`` print; what ``ceph`` is asked is in the file ``asked``."""
+    """A function that sets the output of ``rbd`` and ``ceph``; the arguments of ``ceph`` are in the file ``asked``."""
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
 
     def answer(info, documents):

@@ -23,7 +23,7 @@ MIB = 1 << 20
 
 @dataclass
 class Machine:
-    """``restart`` makes a new konnector over the same folders, as another process would be."""
+    """``restart`` makes a new konnector over the same folders, like a new process."""
 
     folder: Path
     built: Path
@@ -42,7 +42,7 @@ class Machine:
         self.konnector.adopt()
 
     def upload(self, keyword, code, reverse=True, **info):
-        """Have the agent bring a filter, or a further revision of it, that passed its trial."""
+        """Add a filter, or a further revision of it, that passed its trial, as the agent does."""
         digest, old = hashlib.sha256(code).hexdigest(), self.uploads.get(keyword)
         store = CodeStore(self.folder / "code")
         store.add(code, digest)
@@ -53,7 +53,7 @@ class Machine:
         self.uploads[keyword] = new
 
     def wanted(self, size=64 * MIB):
-        """A volume over a fresh file of zeros."""
+        """Return a volume over a new file of zeros."""
         key = str(uuid.uuid4())
         source = self.folder / f"{key}.img"
         with open(source, "wb") as file:
@@ -65,7 +65,7 @@ class Machine:
         return self.konnector.attach(replace(self.wanted(), **fields))[0]
 
     def leftovers(self):
-        """What is there of volumes: folders, records, mounts, loop devices."""
+        """Return the rest of volumes: folders, records, mounts, loop devices."""
         run = list((self.folder / "run").glob("*"))
         mounts = [line for line in Path("/proc/self/mounts").read_text().splitlines() if str(self.folder) in line]
         devices = [one for one in run if loop_devices.find(one / "mount" / "image")]
@@ -74,13 +74,13 @@ class Machine:
 
 @pytest.fixture
 def old_kernel(monkeypatch):
-    """A kernel that sends no request again: a front is the client of each stack."""
+    """A kernel that does not repeat requests: a front is the client of each stack."""
     monkeypatch.setattr(volume, "is_supported", lambda built: False)
 
 
 @pytest.fixture(params=["fuse", "nbdfuse"])
 def data_path(request):
-    """Each way to a block device; what it is called."""
+    """Each way to a block device, by its name."""
     if request.param == "nbdfuse":
         request.getfixturevalue("old_kernel")
     return request.param

@@ -1,4 +1,4 @@
-"""The konnector's JSON API: what it answers, and what it refuses."""
+"""The konnector's JSON API: its answers, and its refusals."""
 
 import contextlib
 import os
@@ -26,7 +26,7 @@ KEY = str(uuid.UUID(int=7))
 
 
 def answers(run):
-    """Whether it listens: its socket is there a moment before."""
+    """Whether it listens: its socket exists a moment before."""
     try:
         return KonnectorClient(run / "api.sock").list() is not None
     except PeerError:
@@ -58,7 +58,7 @@ def body(volume, **more):
 
 
 def size_of(device):
-    """What somebody sees who opens it now."""
+    """The size for a process that opens it now."""
     if device.startswith("nbd"):
         return int(subprocess.run(["nbdinfo", "--size", device], check=True, capture_output=True, text=True).stdout)
     with open(device, "rb") as file:
@@ -112,7 +112,7 @@ def test_of_a_volume_that_has_grown_as_much_is_shown_as_is_said(machine, client)
     os.truncate(source, 128 << 20)
     assert client.put(f"{path}/size", json={"size": 100 << 20}).json == {"size": 100 << 20, "reattach": False}
     assert client.put(f"{path}/size", json={}).json["size"] == 100 << 20
-    # what it does not have is not shown, and nobody waits for it
+    # missing properties are not shown, and do not delay the answer
     assert client.put(f"{path}/size", json={"size": 200 << 20}).status_code == 503
     assert client.get(path).json["size"] == 100 << 20
     assert size_of(made["device"]) == 100 << 20

@@ -1,4 +1,4 @@
-"""What drivers are told of a machine."""
+"""The properties of a machine for drivers."""
 
 import socket
 

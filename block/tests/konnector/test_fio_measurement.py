@@ -82,13 +82,13 @@ def test_a_machine_without_fio_says_so(machine, client, monkeypatch):
 
 
 def fio_of(device):
-    """The process id of the fio that has the device open; None while there is none."""
+    """The process id of the fio that has the device open; None without one."""
     held = [re.search(r"process (\d+) \(fio\)", one) for one in loop_devices.users(device)]
     return next((int(one[1]) for one in held if one), None)
 
 
 def kill_fio(device):
-    """Whether a fio had the device open, and was killed: a second look may find none."""
+    """Whether a fio had the device open, and was killed: a second call may find none."""
     found = fio_of(device)
     if found is not None:
         os.kill(found, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""The konnector as a worker: what its agent hears."""
+"""The konnector as a worker: its messages to its agent."""
 
 import os
 import signal
@@ -33,7 +33,7 @@ def link(machine, tmp_path):
 
 def test_it_says_what_it_can_do_and_then_what_it_counted(machine, agent, link):
     volume = machine.attach(account="AUTH_acme")
-    machine.attach()  # whose tenant is not known
+    machine.attach()  # its tenant is not known
     link.tick()
     connection, _ = agent.accept()
     with connection, open(volume.device(), "r+b", buffering=0) as device:

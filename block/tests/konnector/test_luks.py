@@ -1,4 +1,4 @@
-"""Encrypted volumes: nothing plain is stored, and nothing is formatted that may hold data."""
+"""Encrypted volumes: no plain data is stored, and a source that may hold data is not formatted."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Policies at volumes: in force at once, and for as long as nothing else is known."""
+"""Policies at volumes: applied at once, and kept until a change is read."""
 
 from dataclasses import dataclass, field, replace
 
@@ -20,7 +20,7 @@ READAHEAD = StackStep("readahead")
 
 @dataclass
 class FakeSnapshot:
-    """``said`` holds for every volume."""
+    """``said`` applies to every volume."""
 
     said: Candidates = field(default_factory=lambda: Candidates(()))
     snapshot_id: str = "generation"
@@ -54,7 +54,7 @@ def policies(machine, snapshot, shares):
 
 
 def share(tmp_path, volume, **rates):
-    """As an agent keeps it."""
+    """Write a share as an agent does."""
     rows = [Share(PROXY, "AUTH_acme", volume, method, 0, rate) for method, rate in rates.items()]
     file = tmp_path / f"snapshot{VOLUME_SHARES_SUFFIX}"
     fresh = file.with_suffix(".new")

@@ -1,4 +1,4 @@
-"""What of a volume ends comes back, or is said to be broken, after a crash and a reboot, too."""
+"""Ended processes of a volume are restarted, or it is reported as broken, also after a crash and a reboot."""
 
 import os
 import shutil
@@ -32,7 +32,7 @@ def kill(process):
 
 
 def take_device(machine, other):
-    """A volume, and its device, which shows ``other`` now; a test beside this one may be faster to take it."""
+    """A volume, and its device, which shows ``other`` now; a concurrent test may take it first."""
     for _ in range(5):
         volume = machine.attach()
         device = volume.device()
@@ -61,7 +61,7 @@ def test_a_device_that_somebody_took_away_is_made_anew(machine, tmp_path):
 
 @pytest.fixture(params=["keeper", "front", "mount"])
 def front(request):
-    """Finds one of the processes that show a volume as a block device."""
+    """Returns one of the processes that export a volume as a block device."""
     if request.param == "keeper":
         return lambda volume: volume.export.process()
     request.getfixturevalue("old_kernel")
@@ -147,7 +147,7 @@ def test_what_a_crash_left_half_done_is_finished(data_path, machine, state):
 
 @pytest.fixture
 def held(machine, monkeypatch):
-    """An attach that fails when its device is there already, which somebody has open by then: volume and holder."""
+    """An attach that fails when its device exists already, which a process has open by then: volume and holder."""
     opened = []
 
     def fail(front):
@@ -223,7 +223,7 @@ def test_a_replacement_that_a_crash_cut_leaves_one_stack_that_serves(machine, mo
     with VerifiedLoad(volume.device()) as load:
         load.wait_for(100)
         with monkeypatch.context() as cut:
-            cut.setattr(StackServer, "_drop", lambda self, name: None)  # nobody is there to tidy up
+            cut.setattr(StackServer, "_drop", lambda self, name: None)  # no process is left to clean up
             with pytest.raises(SystemExit):
                 volume.stack.replace(volume.attachment, crash)
         machine.start()
@@ -243,7 +243,7 @@ def test_a_replacement_that_a_crash_cut_leaves_the_stack_that_the_front_uses(mac
             volume.front.swap(stack)
         raise SystemExit
 
-    monkeypatch.setattr(StackServer, "_drop", lambda self, name: None)  # nobody is there to tidy up
+    monkeypatch.setattr(StackServer, "_drop", lambda self, name: None)  # no process is left to clean up
     with pytest.raises(SystemExit):
         volume.stack.replace(volume.attachment, crash)
     monkeypatch.undo()

@@ -1,4 +1,4 @@
-"""The API over TLS: a certificate, a token, and nothing without them."""
+"""The API over TLS: it needs a certificate and a token."""
 
 import http.client
 import json

@@ -1,4 +1,4 @@
-"""A konnector that takes volumes over attaches none again that may have been given to another machine meanwhile."""
+"""A konnector that takes volumes over does not attach those that may have been attached to another machine."""
 
 import contextlib
 import os
@@ -24,7 +24,7 @@ def kill(process):
 
 
 def halt(volume):
-    """What of a volume runs ends, as its machine does."""
+    """End the processes of a volume, as a shutdown of its machine does."""
     volume.export.end()
     for process in filter(None, (volume.stack.process(), volume.source.process())):
         kill(process)
@@ -48,7 +48,7 @@ def is_open(file):
 
 @pytest.fixture
 def rebooted(machine):
-    """A volume of Cinder on a machine that was switched off and is on again."""
+    """A volume of Cinder on a machine that was rebooted."""
     halt(machine.attach(attachment="a1"))
     machine.start()
     (volume,) = machine.konnector.volumes()
@@ -131,7 +131,7 @@ def export(machine):
     with subprocess.Popen(["nbdkit", "--foreground", "--unix", address, "file", image]) as server:
         assert wait_until(address.exists, 10)
         yield {"driver_volume_type": "nbd", "data": {"uri": f"nbd+unix:///?socket={address}"}}
-        for volume in machine.konnector.volumes():  # while its server is there
+        for volume in machine.konnector.volumes():  # while its server runs
             machine.konnector.detach(volume.attachment.volume)
         server.kill()
 

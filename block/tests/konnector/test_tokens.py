@@ -1,4 +1,4 @@
-"""Tokens: who may pass, and what is said to the others."""
+"""Tokens: accepted ones, and the errors for others."""
 
 import pytest
 from keystoneauth1 import exceptions as ksa
@@ -9,7 +9,7 @@ from sluice_core.options import OptionError
 
 
 class FakeKeystone:
-    """Token → roles; counts how often it is asked."""
+    """Token → roles; counts the requests."""
 
     def __init__(self, tokens, expires="2030-01-01T00:00:00.000000Z"):
         self.tokens = tokens

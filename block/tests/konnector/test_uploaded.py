@@ -1,4 +1,4 @@
-"""A volume behind an uploaded filter: what is stored, and what the faults of the filter cost."""
+"""A volume behind an uploaded filter: the stored data, and the effect of the filter's faults."""
 
 import os
 import signal
@@ -26,7 +26,7 @@ BY = {"name": "rot-by", "type": "int", "default": 13, "minimum": 1, "maximum": 2
 
 
 def write(device, data, offset=0):
-    """Write and flush, past the page cache's delay."""
+    """Write and flush, without the page cache's delay."""
     with open(device, "r+b", buffering=0) as file:
         file.seek(offset)
         file.write(data)
@@ -46,14 +46,14 @@ def kill(process):
 
 @pytest.fixture
 def rot(machine, uploadable):
-    """A volume that an uploaded filter stands in front of, and a filter of ours before that."""
+    """A volume with an uploaded filter, and one of Sluice's filters before that."""
     machine.upload("rot", uploadable("rot"), parameters=[BY])
     return machine.attach(stack=(StackStep("xor", {"key": 1}), ROT))
 
 
 @pytest.fixture
 def bad(machine, uploadable):
-    """Attaches a volume behind the filter that does something bad; writes that begin with BAD! have it do so."""
+    """Attaches a volume behind the filter that misbehaves; writes that begin with BAD! trigger it."""
     machine.bounds = Confinement(memory=64 << 20, seconds=5.0, uid=500000)
     machine.start()
     supervisor = Supervisor(machine.konnector)
@@ -112,7 +112,7 @@ def test_a_filter_that_is_killed_once_is_started_again_and_nobody_gets_an_error(
 @pytest.mark.parametrize(
     ("what", "reason"),
     [
-        ("CRASH", "(the filter does not serve: )?it was ended by SIGSEGV"),  # when it runs, or as it is started again
+        ("CRASH", "(the filter does not serve: )?it was ended by SIGSEGV"),  # while it runs, or as it is started again
         pytest.param("HANG", r"it has not answered a request for \d+ s", marks=pytest.mark.probe),
         ("EAT", r"it uses \d+ bytes of memory, expected 67108864 at most"),
     ],
@@ -136,7 +136,7 @@ def test_a_filter_that_fails_twice_breaks_its_volume_alone_and_is_refused(machin
 
 @pytest.fixture
 def stopped_server(machine):
-    """An NBD server over a file, and a function that stops it or has it go on."""
+    """An NBD server over a file, and a function that stops and continues it."""
     source, address, ready = (machine.folder / f"served.{name}" for name in ("img", "sock", "pid"))
     with open(source, "wb") as file:
         file.truncate(64 << 20)
@@ -145,7 +145,7 @@ def stopped_server(machine):
     connection = {"driver_volume_type": "nbd", "data": {"uri": f"nbd+unix:///?socket={address}"}}
     yield connection, process.send_signal
     process.send_signal(signal.SIGCONT)
-    for volume in machine.konnector.volumes():  # while their server is there
+    for volume in machine.konnector.volumes():  # while their server runs
         machine.konnector.detach(volume.attachment.volume)
     process.kill()
     process.wait()

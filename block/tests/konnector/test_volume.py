@@ -1,4 +1,4 @@
-"""Volumes on a machine: nothing is lost or leaked, whatever ends."""
+"""Volumes on a machine: no data and no resource is lost, whichever process ends."""
 
 import contextlib
 import json
@@ -248,7 +248,7 @@ def test_limits_hold_at_once_and_after_a_restart_and_requests_are_counted(data_p
 
 @pytest.fixture
 def server(machine):
-    """Starts an NBD server over a file, again and again at the same address."""
+    """Starts an NBD server over a file, repeatedly at the same address."""
     source = machine.folder / "served.img"
     with open(source, "wb") as file:
         file.truncate(64 << 20)
@@ -263,7 +263,7 @@ def server(machine):
         return running[-1]
 
     yield start
-    for volume in machine.konnector.volumes():  # while their server is there
+    for volume in machine.konnector.volumes():  # while their server runs
         machine.konnector.detach(volume.attachment.volume)
     for one in running:
         one.kill()
@@ -271,7 +271,7 @@ def server(machine):
 
 
 def write_directly(device, size):
-    """Past the page cache, so that whoever writes gets the error."""
+    """Write without the page cache, so that the writer gets the error."""
     buffer = mmap.mmap(-1, 1 << 20)
     buffer[:] = b"x" * len(buffer)
     descriptor = os.open(device, os.O_WRONLY | os.O_DIRECT)

@@ -1,4 +1,4 @@
-"""Rows of volumes: totals that only grow, whatever restarts."""
+"""Rows of volumes: totals that only grow, over all restarts."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What keeps a FUSE device, without a konnector."""
+"""The keeper of a FUSE device, without a konnector."""
 
 import os
 import subprocess
@@ -20,6 +20,6 @@ def keeper(tmp_path, built):
     process = subprocess.Popen(command)
     assert wait_until(ready.exists, 10)
     yield tmp_path / "keeper.sock"
-    process.kill()  # first: while it lives, umount waits for who would serve
+    process.kill()  # first: while it runs, umount waits for an answer
     process.wait()
     subprocess.run(["umount", image], check=True)

@@ -1,4 +1,4 @@
-"""What the filters refuse when nbdkit starts, and how they say so."""
+"""Arguments that the filters refuse when nbdkit starts, and the errors."""
 
 import pytest
 from tests.support.block.nbd import serve
@@ -9,7 +9,7 @@ pytestmark = pytest.mark.service
 
 
 def refusal(folder, built, filters, *given):
-    """What nbdkit says when it does not come up."""
+    """The output of an nbdkit that does not start."""
     with (
         pytest.raises(PeerError, match="did not come up") as refused,
         serve(folder, built, filters, "memory", "1M", *given),

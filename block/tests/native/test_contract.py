@@ -1,4 +1,4 @@
-"""A filter in C and its twin in Python make the same bytes, and a chain in C is the chain in Python."""
+"""A filter in C and its equivalent in Python give the same bytes, and so do their chains."""
 
 import contextlib
 import random
@@ -17,7 +17,7 @@ from sluice_filters.registry import load_filters
 pytestmark = pytest.mark.service
 
 SIZE = 1 << 20
-#: What tells an empty place from one that was written with zeroes.
+#: Distinguishes an unallocated place from one that was written with zeroes.
 EMPTY = bytes(number % 251 for number in range(SIZE))
 PYTHON = load_filters()
 #: Filters in written order, with the parameters of nbdkit and of Python.
@@ -46,7 +46,7 @@ def run(stream, data):
 
 
 class Volume:
-    """A file behind a chain of filters, a client of it, and what Python's chain says of both sides."""
+    """A file behind a chain of filters, a client of it, and the expected bytes of Python's chain on both sides."""
 
     def __init__(self, client, image, twins):
         self.client = client
@@ -57,22 +57,22 @@ class Volume:
         return ChainEncoder([PYTHON[name](params) for name, params in self._twins], Hint())
 
     def stored(self, data):
-        """What the plugin is to store for ``data``."""
+        """Return the bytes that the plugin stores for ``data``."""
         return run(self._encoder(), data)
 
     def shown(self, data):
-        """What a client is to read where ``data`` is stored."""
+        """Return the bytes that a client reads if ``data`` is stored."""
         encoder = self._encoder()
-        run(encoder, bytes(len(data)))  # a record says how long the object is
+        run(encoder, bytes(len(data)))  # a record has the size of the object
         return run(chain_decoder(encoder.records(), PYTHON), data)
 
     def check(self, expected):
-        """The image has exactly ``expected``, and the client reads what that means."""
+        """Check that the image has exactly ``expected``, and that the client reads the matching bytes."""
         assert self.image.read_bytes() == expected
         assert self.client.read(SIZE, 0) == self.shown(expected)
 
 
-#: A filter that was uploaded, in its sandbox: adding 128 is the same as XOR with it.
+#: An uploaded filter, in its sandbox: adding 128 is the same as XOR with it.
 UPLOADED = (["rot-by=128"], [("xor", {"key": 128})])
 
 

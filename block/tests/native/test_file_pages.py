@@ -1,4 +1,4 @@
-"""Large reads of a block device are answered from the pages of its file, counted and limited as others are."""
+"""Large reads of a block device are answered from the pages of its file, counted and limited like others."""
 
 import mmap
 import os
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.service
 
 MIB = 1 << 20
 SIZE = 8 * MIB
-#: What the kernel asks for at a time, at most.
+#: The kernel's largest read.
 REQUEST = 512 * 1024
 SOURCE, OTHER = (random.Random(seed).randbytes(SIZE) for seed in (1, 2))
 
@@ -43,7 +43,7 @@ def device(folder, built, keeper, page_file, source, file):
 
 
 def read(descriptor, count, offset):
-    """Into whole pages: else the kernel asks for a part of a page less at a time."""
+    """Read into whole pages: else the kernel reads a part of a page less at a time."""
     with mmap.mmap(-1, count) as room:
         return room[: os.preadv(descriptor, [room], offset)]
 
@@ -80,7 +80,7 @@ def test_a_file_without_these_bytes_is_read_by_the_plugin(tmp_path, built, keepe
     with device(tmp_path, built, keeper, page_file, source, short) as descriptor:
         for _ in range(3):
             assert read(descriptor, REQUEST, 0) == SOURCE[:REQUEST]
-    assert page.counters().reads == 1 + 3  # the first one was tried in vain
+    assert page.counters().reads == 1 + 3  # the first one failed before it was repeated
 
 
 def test_large_reads_are_counted_and_held_to_limits(tmp_path, built, keeper, page_file, page, source):

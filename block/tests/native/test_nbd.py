@@ -1,4 +1,4 @@
-"""The plugin ``nbd``: whatever its server does, requests are answered, and in an order that nobody sees."""
+"""The plugin ``nbd``: for every behaviour of its server, requests are answered, in an order that is not visible."""
 
 import os
 import signal
@@ -65,7 +65,7 @@ def test_errors_that_the_server_answers_pass_on(tmp_path, built, keeper):
 
 
 def test_errors_that_the_server_answers_reach_the_user_of_a_block_device(tmp_path, built, keeper):
-    """The threads of the filter ``fuse`` are not nbdkit's, which keeps the error of a request for its own ones only."""
+    """The threads of the filter ``fuse`` are not nbdkit's, which keeps errors of requests only for its own."""
     image, ready = tmp_path / "image", tmp_path / "open"
     failing = ("--filter=error", "memory", "8M", "error-pwrite=ENOSPC", "error-pwrite-rate=100%")
     options = (f"nbd-socket={tmp_path}/server.sock", f"nbd-keeper={keeper}")

@@ -1,4 +1,4 @@
-"""What ``nop`` counts into its page, logs, and leaves alone."""
+"""The counts of ``nop`` in its page, its log, and the bytes that it passes unchanged."""
 
 import pytest
 from tests.support.block.nbd import RequestFailed, connected, serve

@@ -1,4 +1,4 @@
-"""``throttle``: who waits, who does not, and how a change or an end reaches those that wait.
+"""``throttle``: which requests wait, and how a change or an end reaches waiting ones.
 
 How exact the rates are is measured by ``benchmarks/volumes/throttle.py``; bounds here are wide, for busy machines.
 """
@@ -14,9 +14,9 @@ from sluice_block.stack.page import Limits
 pytestmark = pytest.mark.service
 
 MB = 1 << 20
-#: Bytes or operations per second with which a second request would wait for minutes.
+#: Rates at which a second request would wait for minutes, in bytes or operations per second.
 CRAWL = 1
-#: The errno that the client makes up for a request whose connection is lost: the front of a volume repeats it.
+#: The client's own errno for a request whose connection is lost: the front of a volume repeats it.
 LOST = errno.ENOTCONN
 
 
@@ -34,13 +34,13 @@ def client(volume):
 
 
 def wait_until_under_way(page, volume, count):
-    """Until ``count`` requests are in the chain and unanswered."""
+    """Wait until ``count`` requests are in the chain and unanswered."""
     while page.counters().under_way != count:
         assert volume.process.poll() is None
 
 
 def wait_until_one_passed(page, volume, count):
-    """Until of ``count`` writes one has passed the throttle and the others wait for it."""
+    """Wait until one of ``count`` writes has passed the throttle and the others wait for it."""
     while page.counters().writes == 0:
         assert volume.process.poll() is None
     wait_until_under_way(page, volume, count - 1)
@@ -141,7 +141,7 @@ def test_who_waits_for_a_limit_of_both_directions_is_served_in_order(page, volum
 def test_there_is_no_burst_after_idling(page, client):
     page.set_limits(Limits(read_ops=10))
     client.read(512, 0)
-    time.sleep(1)  # the thing itself: a second in which nothing is asked
+    time.sleep(1)  # the condition itself: a second without requests
     before = page.counters().waited
     client.ask("begin", "read", 4, 512)
     client.ask("finish")
@@ -151,10 +151,10 @@ def test_there_is_no_burst_after_idling(page, client):
 def test_what_a_limit_gave_in_a_short_stall_is_made_up_for(page, client):
     page.set_limits(Limits(read_ops=100))
     waits = []
-    for _ in range(5):  # one that the machine does not hold up is enough
-        time.sleep(0.2)  # what was left is lost
+    for _ in range(5):  # one attempt without delays of the machine is enough
+        time.sleep(0.2)  # the rest is lost
         client.read(512, 0)
-        time.sleep(0.08)  # the thing itself: the storage has all requests, and so nobody asks
+        time.sleep(0.08)  # the condition itself: the storage has all requests, so none is sent
         before = page.counters().waited
         client.ask("begin", "read", 6, 512)
         client.ask("finish")
@@ -170,7 +170,7 @@ def test_those_that_wait_when_nbdkit_is_told_to_end_pass_at_once(page, volume, c
     assert seconds(lambda: client.ask("finish")) < 5
     counters = page.counters()
     assert (counters.writes, counters.under_way, counters.errors_other) == (16, 0, 0)
-    # nbdkit may close the connection before the last answer; what matters is that no answer is an error
+    # nbdkit may close the connection before the last answer; no answer may be an error
     assert set(client.ask("finish")) <= {0, LOST}
 
 

@@ -1,4 +1,4 @@
-"""What nbdkit is told of a stack."""
+"""nbdkit's arguments for a stack."""
 
 from pathlib import Path
 

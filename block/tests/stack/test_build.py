@@ -1,4 +1,4 @@
-"""Building the filters: once for the same sources, whole or not at all, with reasons."""
+"""Building the filters: once for the same sources, completely or not at all, with reasons."""
 
 import shutil
 import threading
@@ -19,7 +19,7 @@ def folders(cache):
 
 
 def programs(folder, monkeypatch, *names):
-    """Only these are in the PATH."""
+    """Leave only these programs in the PATH."""
     folder.mkdir()
     for name in names:
         (folder / name).symlink_to(shutil.which(name))

@@ -1,4 +1,4 @@
-"""The page: its layout is that of the C side, its limits and counters come through."""
+"""The page: its layout is that of the C code, and its limits and counters are passed on."""
 
 import subprocess
 
@@ -33,7 +33,7 @@ NUMBERS = {
 
 
 def compiled(folder, expressions):
-    """What C says that ``expressions`` are."""
+    """The values of ``expressions`` in C."""
     prints = "\n".join(f'printf ("%llu\\n", (unsigned long long) ({text}));' for text in expressions)
     source = folder / "print.c"
     source.write_text(
@@ -105,7 +105,7 @@ def test_a_page_is_not_made_over_another(page_file, page):
 
 
 def damaged(file, kind):
-    """A file that is no page any more."""
+    """A file that is not a valid page any more."""
     data = bytearray(file.read_bytes())
     if kind == "size":
         data += b"\0"

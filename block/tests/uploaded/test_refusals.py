@@ -1,4 +1,4 @@
-"""Which revisions failed on a node is kept in a file."""
+"""A file keeps which revisions failed on a node."""
 
 import pytest
 

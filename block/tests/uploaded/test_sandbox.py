@@ -1,4 +1,4 @@
-"""The process of an uploaded filter, when bubblewrap does not tell its pid."""
+"""The process of an uploaded filter, when bubblewrap does not report its pid."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The trial of uploaded filters: what passes, and the reason of each that does not."""
+"""The trial of uploaded filters: accepted ones, and the reason of each refused one."""
 
 import hashlib
 import subprocess
@@ -19,7 +19,7 @@ PASSES = {"reversible": False, "changes_content": False}
 
 @pytest.fixture
 def try_filter(tmp_path):
-    """Tries code, which must read what earlier code has stored, and returns the reason why it cannot be used."""
+    """Tries code, which must read data of earlier code, and returns the reason why it cannot be used."""
 
     def tried(code, info, *earlier):
         digests = [hashlib.sha256(one).hexdigest() for one in (code, *earlier)]
@@ -34,7 +34,7 @@ def try_filter(tmp_path):
 
 @pytest.fixture
 def other_headers(tmp_path):
-    """nbdkit's headers, as those of a version that there never was."""
+    """nbdkit's headers with a version that does not exist."""
     command = ["cc", "-E", "-x", "c", "-"]
     found = subprocess.run(command, input="#include <nbdkit-filter.h>\n", capture_output=True, text=True, check=True)
     source = next(line.split('"')[1] for line in found.stdout.splitlines() if "nbdkit-version.h" in line)

@@ -1,4 +1,4 @@
-"""A Redis for the tests of what is known of volumes."""
+"""A Redis for the tests of volumes' data."""
 
 from tests.support.cluster import redis_fixtures
 

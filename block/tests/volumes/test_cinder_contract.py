@@ -1,4 +1,4 @@
-"""The fake Cinder does what a real one does; ``tests/functional/block`` tries that one."""
+"""The fake Cinder passes the contract of a real one; ``tests/functional/block`` tests a real one."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Volumes in a real Redis: one claim at a time, and no write over another's."""
+"""Volumes in a real Redis: one claim at a time, and no write that replaces another process' write."""
 
 from dataclasses import replace
 

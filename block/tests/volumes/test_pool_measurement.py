@@ -1,4 +1,4 @@
-"""A pool is measured, and whatever happens, nothing of it stays in Cinder or at the konnector."""
+"""A pool is measured, and in every case no object of it stays in Cinder or at the konnector."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -19,7 +19,7 @@ FIGURES = {"read_bw": 9e7, "write_bw": 8e7, "read_iops": 9000.0, "write_iops": 7
 
 
 class Order:
-    """A measurement of :data:`POOL` that is looked at until it has ended."""
+    """A measurement of :data:`POOL` that is advanced until it has ended."""
 
     def __init__(self, *pools):
         self.cinder = FakeCinder(*pools)
@@ -30,7 +30,7 @@ class Order:
         self.steps, self.kept = [], []
 
     def look(self):
-        """The outcome of one look, which is kept."""
+        """Advance it once, and keep the outcome."""
         outcome = self.finisher.advance(self.operation, None)
         self.operation = outcome.operation
         self.steps.append(self.operation.step)
@@ -38,7 +38,7 @@ class Order:
         return self.operation
 
     def end(self):
-        """The operation as it ends."""
+        """Return the ended operation."""
         for _ in range(30):
             if self.operation.state != UNDER_WAY:
                 return self.operation
@@ -83,7 +83,7 @@ def test_other_attached_volumes_of_the_pool_are_counted(order):
 
 @pytest.mark.parametrize("lost", range(9))
 def test_a_crash_after_any_step_leaves_nothing(order, lost):
-    """What was done at one look is done, and nobody wrote that it was."""
+    """The work of one step is done, and the write of its result is lost."""
     for _ in range(lost):
         if order.operation.state == UNDER_WAY:
             order.look()

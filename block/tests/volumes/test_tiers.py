@@ -97,7 +97,7 @@ def test_extra_specs_name_the_pools_where_a_measurement_contradicts_a_claim():
 
 
 def named_pools(**names):
-    """The pools by their names, with what Cinder says of them: back end → name of its pool, which may have none."""
+    """The pools by their names in Cinder: back end → name of its pool, which may have none."""
     said = [{"volume_backend_name": one, **({"pool_name": name} if name else {})} for one, name in names.items()]
     return {one.name: replace(one, specs=specs) for one, specs in zip(POOLS.values(), said, strict=True)}
 

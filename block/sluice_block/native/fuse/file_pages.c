@@ -1,5 +1,5 @@
-/* The pages of the file go from the page cache through a pipe to the kernel's FUSE, which copies them to where they were asked for.  So
- * they are copied once and not twice, and no page of ours must be there when this process is killed.
+/* The pages of the file go from the page cache through a pipe to the kernel's FUSE, which copies them to the reader.  So they
+ * are copied once and not twice, and none of them is in this process' memory when it is killed.
  */
 
 #define _GNU_SOURCE
@@ -15,9 +15,9 @@
 #include "protocol.h"
 
 static int file = -1;
-/* A file that once gave no pages is not tried again: the layers below count and limit each try. */
+/* A file that once gave no pages is not tried again: the layers below count and limit each attempt. */
 static atomic_bool works = true;
-/* Of a thread; as large as an answer. */
+/* Buffer of a thread; as large as an answer. */
 static __thread int in = -1, out = -1;
 
 int
@@ -60,7 +60,7 @@ has_pipe (void)
   return false;
 }
 
-/* Fills the pipe; false when it has something else in it then. */
+/* Fills the pipe; false when it then has other content. */
 static bool
 fill_pipe (const struct fuse_out_header *header, uint64_t offset, size_t count)
 {

@@ -1,17 +1,18 @@
-/* Serves the block device of a volume: the first filter of its stack, whose client is the kernel and no NBD client.
+/* Serves the block device of a volume: the first filter of its stack, whose client is the kernel and not an NBD client.
  *
  * A keeper (keeper.c, parameter fuse-keeper) has mounted a file and has its FUSE device.  When the stack below has opened its
- * source, this filter makes the file fuse-ready and asks for the device, which it gets when nobody else serves any more.  First it
- * has the kernel send again what was given to one before that and not answered, or was answered by nobody as there was none: the
- * kernel holds all requests meanwhile, and users of the device only wait.
+ * source, this filter creates the file fuse-ready and requests the device, which it receives when no other process serves any
+ * more.  First it lets the kernel repeat the requests that a former process received and did not answer: the kernel holds all
+ * requests meanwhile, and users of the device only wait.
  *
- * Threads take requests from the device, do them and answer.  A request may wait (for a limit, for a server that is away) and
- * occupies its thread, so there are as many as the kernel has reads and writes under way; and a few for flushes.  All use one context
- * of the layers below, as the threads of a connection of nbdkit's do, so the layers' rules for requests in parallel hold; where they
- * want one request at a time there is one thread.
+ * Threads take requests from the device, process them and answer.  A request may wait (for a limit, for an unreachable
+ * server) and occupies its thread, so there are as many threads as the kernel has reads and writes in progress; and a few for
+ * flushes.  All use one context of the layers below, like the threads of one connection of nbdkit, so the layers' rules for
+ * parallel requests apply; if they require one request at a time there is one thread.
  *
- * The end.  After SIGTERM `throttle` lets all pass.  Threads that wait for a request are woken by a signal, those that have one
- * do it, and what the kernel has not given out is the next one's.  NBD clients are refused, for whom nbdkit would wait.
+ * The end.  After SIGTERM `throttle` lets all requests pass.  A signal wakes threads that wait for a request, threads with a
+ * request finish it, and requests that the kernel still holds go to the next process.  NBD clients are refused, since nbdkit
+ * would wait for them.
  */
 
 #define _GNU_SOURCE
@@ -39,7 +40,7 @@
 struct thread {
   pthread_t id;
   void *buffer;
-  atomic_bool waits; /* for a request or the device, or is about to: a signal does no harm */
+  atomic_bool waits; /* for a request or the device, or is about to: a signal is harmless */
 };
 
 static char *keeper, *ready, *file;
@@ -137,8 +138,9 @@ run_thread (void *opaque)
   return NULL;
 }
 
-/* The kernel copies requests into memory of ours.  When a page is not there at the moment of a SIGKILL it does not get it any more, and
- * the user of the device gets EIO instead of being served by the next one.  So all pages are there.
+/* The kernel copies requests into this process' memory.  If a page is missing at the moment of a SIGKILL the kernel cannot
+ * allocate it, and the user of the device gets EIO and is not served by the next process.  So all pages are allocated in
+ * advance.
  */
 static int
 make_buffers (void)
@@ -156,7 +158,7 @@ make_buffers (void)
 static int
 start_thread (void *(*run) (void *))
 {
-  const unsigned number = running++; /* before it runs: the first one starts the others */
+  const unsigned number = running++; /* before it runs: the first thread starts the others */
   struct thread *made = &threads[number];
   int error;
 
@@ -179,11 +181,11 @@ have_sent_again (void)
   return write (device, &header, sizeof header) == sizeof header ? 0 : -1;
 }
 
-/* The first thread: gets the device, and starts the others. */
+/* The first thread: receives the device, and starts the others. */
 static void *
 run_first (void *opaque)
 {
-  const int link = link_open (keeper); /* which stays open: the keeper knows by it who we are */
+  const int link = link_open (keeper); /* which stays open: it identifies this process for the keeper */
   int kind;
 
   if (link == -1 || link_send (link, LINK_DEVICE, -1) == -1) {
@@ -201,7 +203,7 @@ run_first (void *opaque)
   }
   while (running < count)
     if (start_thread (run_thread) == -1)
-      break; /* with fewer it goes, too */
+      break; /* it also works with fewer */
   take_requests (opaque);
   return NULL;
 }
@@ -220,7 +222,9 @@ open_source (nbdkit_backend *backend)
   return 0;
 }
 
-/* In the background nbdkit's messages go to the system's log.  Why the source cannot be opened goes to standard error, too. */
+/* In the background nbdkit's messages go to the system's log.  The reason why the source cannot be opened also goes to
+ * standard error.
+ */
 static int
 fuse_after_fork (nbdkit_backend *backend)
 {
@@ -272,7 +276,7 @@ static void
 fuse_cleanup (nbdkit_backend *backend)
 {
   atomic_store (&ending, true);
-  for (unsigned i = 0; i < running; i++) /* the first one first, which starts no others then */
+  for (unsigned i = 0; i < running; i++) /* the first one first, so that it starts no others */
     end_thread (&threads[i]);
   volume.next->finalize (volume.next);
   nbdkit_next_context_close (volume.next);

@@ -1,19 +1,20 @@
-/* sluice-fuse-keeper: keeps what of a volume's block device must outlive its nbdkit.
+/* sluice-fuse-keeper: keeps the parts of a volume's block device that must outlive its nbdkit.
  *
- *     sluice-fuse-keeper check                      whether this kernel can do all of it
- *     sluice-fuse-keeper PLACE SOCKET PIDFILE       shows the file PLACE, and is asked at SOCKET
+ *     sluice-fuse-keeper check                      whether this kernel supports it
+ *     sluice-fuse-keeper PLACE SOCKET PIDFILE       mounts the file PLACE, and listens at SOCKET
  *
- * The kernel keeps a FUSE file system, and the requests to it that are not answered, as long as somebody has its device open.
- * That is the keeper, which never reads from it.  A volume's nbdkit (filter.c) asks it for the device and serves.
+ * The kernel keeps a FUSE file system, and its unanswered requests, as long as a process has its device open.  The keeper has
+ * it open and never reads from it.  A volume's nbdkit (filter.c) requests the device from it and serves.
  *
- * Who may serve.  One process at a time.  The next one gets the device when the kernel says that the one before has ended, all of
- * its threads and so all of its system calls: what that had begun is done, and what it did not answer is repeated by the next.
+ * One process serves at a time.  The next one receives the device when the kernel reports that the former one has ended, all
+ * of its threads and so all of its system calls: its requests are done, and the next process repeats those that it did not
+ * answer.
  *
- * Writes that are still in a socket.  Where the source is an NBD server, a request of the nbdkit that ended may be in that server
- * or on its way to it.  It must not land after the same request, repeated, and after what comes behind that.  So the plugin
- * (../nbd) has the keeper keep its sockets, too.  When their process has ended, the keeper ends its half of each and reads until
- * the server has closed the other half, which a server does when it has done all requests of the connection.  Only then the next
- * nbdkit gets the device.
+ * Writes in a socket.  If the source is an NBD server, a request of the ended nbdkit may be in that server or on its way to
+ * it.  It must not be executed after its repetition, and after later requests.  So the plugin (../nbd) lets the keeper keep
+ * its sockets, too.  When their process has ended, the keeper shuts down its half of each and reads until the server has
+ * closed the other half, which a server does when it has done all requests of the connection.  Only then the next nbdkit
+ * receives the device.
  */
 
 #define _GNU_SOURCE
@@ -35,27 +36,27 @@
 #include "link.h"
 #include "mount.h"
 
-/* Two nbdkit with two connections each, while one takes the place of the other, and a few that failed to. */
+/* Two nbdkit with two connections each, during a replacement, and a few that failed. */
 #define CLIENTS 16
-/* Sockets of an nbdkit: one for each of its threads at most, and those of the one before. */
+/* Sockets of an nbdkit: at most one for each of its threads, and those of the former one. */
 #define SOCKETS 256
 #define NOBODY -1
 
 static int device = -1, listening = -1;
 
 static struct client {
-  int link; /* -1: a free place */
+  int link; /* -1: a free slot */
   pid_t pid;
   bool waits; /* for the device */
 } clients[CLIENTS];
 
 static struct kept {
-  int fd; /* -1: a free place */
+  int fd; /* -1: a free slot */
   pid_t pid;
-  bool ending; /* its process has gone: it is read until the server has closed it */
+  bool ending; /* its process has ended: it is read until the server has closed it */
 } sockets[SOCKETS];
 
-/* Who serves. */
+/* The serving process. */
 static pid_t server = NOBODY;
 static int server_pidfd = -1;
 
@@ -103,7 +104,7 @@ accept_client (void)
   close (link);
 }
 
-/* Keeps FD, a socket of PID; one that finds no place is closed, and its process is not served any more. */
+/* Keeps FD, a socket of PID; without a free slot it is closed, and its process is not served any more. */
 static bool
 keep_socket (int fd, pid_t pid)
 {
@@ -133,7 +134,7 @@ listen_to (struct client *client)
   }
 }
 
-/* Reads what the server still answers to a process that has gone. */
+/* Reads the server's remaining answers to an ended process. */
 static void
 read_on (struct kept *kept)
 {
@@ -149,7 +150,7 @@ end_server (void)
 {
   for (struct client *client = clients; client < clients + CLIENTS; client++)
     if (client->link != -1 && client->pid == server)
-      while (client->link != -1) { /* what it had sent before it ended */
+      while (client->link != -1) { /* messages from before its end */
         int fd;
         const int kind = link_receive (client->link, &fd);
 
@@ -194,7 +195,7 @@ give_device (void)
     }
 }
 
-/* One round: waits until something is to be done, and does it. */
+/* One round: waits for an event, and handles it. */
 static void
 turn (void)
 {
@@ -203,7 +204,7 @@ turn (void)
 
   for (unsigned i = 0; i < CLIENTS; i++)
     links[i] = (struct pollfd) { .fd = clients[i].link, .events = POLLIN };
-  for (unsigned i = 0; i < SOCKETS; i++) /* one that is in use is not read, but noticed when it is closed */
+  for (unsigned i = 0; i < SOCKETS; i++) /* one in use is not read, but its close is noticed */
     ends[i] = (struct pollfd) { .fd = sockets[i].fd, .events = sockets[i].ending ? POLLIN : 0 };
   if (poll (polled, sizeof polled / sizeof polled[0], -1) <= 0)
     return;
@@ -256,7 +257,7 @@ write_line (const char *path, long number)
   return fclose (file) == 0;
 }
 
-/* In mounts of its own, over its own program. */
+/* In its own mount namespace, over its own program. */
 static int
 check (void)
 {
@@ -287,9 +288,9 @@ main (int argc, char **argv)
   device = mount_file (argv[1]);
   if (device == -1)
     return 1;
-  if (chdir ("/") == -1) /* it is to keep no other file system from being unmounted */
+  if (chdir ("/") == -1) /* so that other file systems can be unmounted */
     return 1;
-  write_line ("/proc/self/oom_score_adj", -1000); /* it has next to nothing, and the volume ends with it */
+  write_line ("/proc/self/oom_score_adj", -1000); /* it uses little memory, and the volume ends with it */
   if (!write_line (argv[3], getpid ())) {
     fprintf (stderr, "cannot write `%s`: %m\n", argv[3]);
     umount2 (argv[1], MNT_DETACH);

@@ -1,7 +1,6 @@
 /* Requests of FUSE 7.36 and newer to a file system that is one file: its root.
  *
- * Nothing that the kernel sends is believed to fit: lengths are compared with what was received, offsets with the size of the
- * volume.  Reads and writes that a signal interrupts in a layer below are repeated (filter.c sends one).
+ * The kernel's values are checked: lengths are compared with the received bytes, offsets with the size of the volume.  Reads and writes that a signal interrupts in a layer below are repeated (filter.c sends one).
  */
 
 #include <errno.h>
@@ -14,7 +13,7 @@
 #include "file_pages.h"
 #include "requests.h"
 
-/* The most bytes of one request for zeroes to the layer below. */
+/* The greatest number of bytes of one zero request to the layer below. */
 #define ZEROES (UINT64_C (1) << 30)
 #define BLOCK 4096
 
@@ -22,9 +21,9 @@ struct request {
   const struct volume *volume;
   int device;
   uint64_t unique;
-  const void *body; /* behind its header */
+  const void *body; /* after its header */
   size_t length;
-  char *buffer; /* room for the data of the answer, where the request was */
+  char *buffer; /* space for the data of the answer, in the request's buffer */
 };
 
 int
@@ -34,7 +33,7 @@ volume_prepare (struct volume *volume, nbdkit_next *next)
   const int writable = next->can_write (next), flushes = next->can_flush (next), zeroes = next->can_zero (next);
   const int caches = next->can_cache (next);
 
-  /* nbdkit wants to be asked these, too, before requests */
+  /* nbdkit requires these calls, too, before requests */
   if (size == -1 || writable == -1 || flushes == -1 || zeroes == -1 || caches == -1 || next->can_trim (next) == -1
       || next->can_fua (next) == -1 || next->can_fast_zero (next) == -1 || next->can_multi_conn (next) == -1)
     return -1;
@@ -44,19 +43,19 @@ volume_prepare (struct volume *volume, nbdkit_next *next)
     .writable = writable == 1,
     .flushes = flushes == 1,
     .direct = file_pages_are_there () && caches == NBDKIT_CACHE_NATIVE,
-    .zeroes = zeroes == NBDKIT_ZERO_NATIVE, /* else zeroes are written, which who writes can do better */
+    .zeroes = zeroes == NBDKIT_ZERO_NATIVE, /* else zeroes are written, which the caller can do better */
   };
   return 0;
 }
 
-/* A failed answer to who asked means that the kernel has given the request up: there is nobody to tell. */
+/* A failed answer means that the kernel has dropped the request: no process waits for it. */
 static void
 answer (const struct request *request, int error, const void *data, size_t length)
 {
   struct fuse_out_header header = { .unique = request->unique };
   struct iovec parts[] = { { &header, sizeof header }, { (void *) data, error == 0 ? length : 0 } };
 
-  header.error = error < 0 || error >= 512 ? -EIO : -error; /* the kernel takes no others */
+  header.error = error < 0 || error >= 512 ? -EIO : -error; /* the kernel accepts no others */
   header.len = sizeof header + parts[1].iov_len;
   if (writev (request->device, parts, 2) == -1 && errno != ENOENT && errno != ENODEV)
     nbdkit_error ("fuse: an answer is not taken: %m");
@@ -68,7 +67,7 @@ is_within (const struct volume *volume, uint64_t offset, uint64_t count)
   return offset <= volume->size && count <= volume->size - offset;
 }
 
-/* What stands between counts a read and holds it to its limits as it does one that has bytes. */
+/* The layers in between count this read and limit it like one with bytes. */
 static bool
 is_read_directly (const struct request *request, uint64_t offset, uint64_t count)
 {
@@ -139,7 +138,7 @@ serve_sync (const struct request *request)
   answer (request, error, NULL, 0);
 }
 
-/* A loop device says PUNCH_HOLE both for what need not be kept and for what must be zeroes, so it is zeroes. */
+/* A loop device sends PUNCH_HOLE both for discarded ranges and for ranges that must be zero, so it writes zeroes. */
 static void
 serve_allocate (const struct request *request)
 {
@@ -172,7 +171,7 @@ static void
 serve_attributes (const struct request *request)
 {
   const struct volume *volume = request->volume;
-  const struct fuse_attr_out out = { /* valid for no time: the next nbdkit may show another size */
+  const struct fuse_attr_out out = { /* valid for no time: the next nbdkit may have another size */
     .attr = {
       .ino = FUSE_ROOT_ID,
       .size = volume->size,
@@ -223,7 +222,7 @@ serve_nothing (const struct request *request)
 
 static const struct operation {
   void (*serve) (const struct request *);
-  size_t least; /* bytes behind the header */
+  size_t least; /* bytes after the header */
 } operations[] = {
   [FUSE_READ] = { serve_read, sizeof (struct fuse_read_in) },
   [FUSE_WRITE] = { serve_write, sizeof (struct fuse_write_in) },
@@ -233,7 +232,7 @@ static const struct operation {
   [FUSE_SETATTR] = { serve_change, sizeof (struct fuse_setattr_in) },
   [FUSE_OPEN] = { serve_open, 0 },
   [FUSE_STATFS] = { serve_statistics, 0 },
-  [FUSE_FLUSH] = { serve_nothing, 0 }, /* of close(2): what was written has been answered */
+  [FUSE_FLUSH] = { serve_nothing, 0 }, /* of close(2): all writes have been answered */
   [FUSE_RELEASE] = { serve_nothing, 0 },
   [FUSE_DESTROY] = { serve_nothing, 0 },
 };
@@ -248,11 +247,11 @@ request_serve (const struct volume *volume, int device, void *buffer, size_t len
   if (length < sizeof *header || header->len != length)
     nbdkit_error ("fuse: a request of %zu bytes is cut", length);
   else if (header->opcode == FUSE_FORGET || header->opcode == FUSE_BATCH_FORGET)
-    return; /* which take no answer */
+    return; /* which have no answer */
   else {
     operation = header->opcode < sizeof operations / sizeof operations[0] ? &operations[header->opcode] : &operations[0];
     if (operation->serve == NULL)
-      answer (&request, ENOSYS, NULL, 0); /* of most of these the kernel asks no more */
+      answer (&request, ENOSYS, NULL, 0); /* the kernel does not send most of these again */
     else if (header->nodeid != FUSE_ROOT_ID && header->opcode != FUSE_DESTROY)
       answer (&request, ENOENT, NULL, 0);
     else if (request.length < operation->least)

@@ -1,4 +1,4 @@
-/* What the kernel asks of the file that shows a volume, and what it is answered. */
+/* The kernel's requests to the file of a volume, and their answers. */
 
 #ifndef SLUICE_REQUESTS_H
 #define SLUICE_REQUESTS_H
@@ -11,10 +11,10 @@
 
 #include "protocol.h"
 
-/* Of a thread: a request, or the data of its answer. */
+/* Buffer of a thread: a request, or the data of its answer. */
 #define REQUEST_BUFFER (PROTOCOL_DATA + 4096)
 
-/* The layer below, and what it can. */
+/* The layer below, and its capabilities. */
 struct volume {
   nbdkit_next *next;
   uint64_t size;
@@ -22,10 +22,10 @@ struct volume {
   bool direct; /* large reads are answered from the file itself */
 };
 
-/* Finds out what the layer below NEXT can.  -1 and a message when it does not say. */
+/* Determines the capabilities of the layer below NEXT.  Returns -1 and a message when that fails. */
 int volume_prepare (struct volume *volume, nbdkit_next *next);
 
-/* Does the request of LENGTH bytes in BUFFER, and answers it at DEVICE. */
+/* Processes the request of LENGTH bytes in BUFFER, and answers it at DEVICE. */
 void request_serve (const struct volume *volume, int device, void *buffer, size_t length);
 
 #endif /* SLUICE_REQUESTS_H */

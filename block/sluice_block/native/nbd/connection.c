@@ -37,7 +37,7 @@ struct __attribute__ ((packed)) choice {
   uint32_t client_flags;
   uint64_t magic;
   uint32_t option, length;
-  uint32_t name_length; /* behind this: the name, and a number of 16 bits, 0: how much else is asked */
+  uint32_t name_length; /* after this: the name, and a number of 16 bits, 0: further requests */
 };
 
 struct __attribute__ ((packed)) option_reply {
@@ -63,7 +63,7 @@ struct __attribute__ ((packed)) wire_reply {
   uint64_t cookie;
 };
 
-/* What has come, of what is expected in PARTS; 0 and errno when the connection has ended. */
+/* Receives the expected PARTS; returns 0 and errno when the connection has ended. */
 static size_t
 receive_some (int fd, struct iovec *parts, size_t number)
 {
@@ -156,7 +156,7 @@ send_choice (int fd, const char *name)
   return send_all (fd, parts, 3);
 }
 
-/* The server says one or more things of the export, and then that it may be used; or why not. */
+/* The server sends one or more properties of the export, and then that it may be used; or an error. */
 static bool
 receive_choice (int fd, struct export *export, char *reason, unsigned room)
 {
@@ -225,18 +225,20 @@ connection_open (const char *path, const char *name, struct export *export, char
   return -1;
 }
 
-/* Errors have numbers of their own in the protocol, which on Linux are the same; others are EINVAL there. */
+/* The protocol has its own error numbers, which are Linux's; other numbers count as EINVAL. */
 static int
 known_error (uint32_t error)
 {
   switch (error) {
   case 0: case EPERM: case EIO: case ENOMEM: case EINVAL: case ENOSPC: case EOVERFLOW: case EOPNOTSUPP: return error;
-  case ESHUTDOWN: return LOST; /* the server ends: it has not done it */
+  case ESHUTDOWN: return LOST; /* the server ends: the request was not done */
   default: return EINVAL;
   }
 }
 
-/* The answer to REQUEST, with an errno or 0 in *ERROR.  Data of a read mostly have come with it; behind an error there are none. */
+/* Receives the answer to REQUEST, with an errno or 0 in *ERROR.  Data of a read mostly arrive with it; after an error there
+ * are none.
+ */
 static bool
 receive_reply (int fd, const struct request *request, int *error)
 {

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* Of a request, and of its outcome. */
+/* Flags of a request, and outcomes. */
 #define ANSWERED 0
 #define LOST -1
 
@@ -36,16 +36,18 @@ struct request {
   uint64_t offset;
   uint32_t count;
   const void *written; /* data of a write */
-  void *read;          /* room for that of a read */
+  void *read;          /* buffer for that of a read */
 };
 
 /* Connects to the server at PATH and chooses the export NAME.  The socket; -1 and a message in REASON, of ROOM bytes. */
 int connection_open (const char *path, const char *name, struct export *export, char *reason, unsigned room);
 
-/* Has the server do REQUEST.  ANSWERED, with an errno or 0 in *ERROR; LOST when the connection cannot be used any more. */
+/* Sends REQUEST to the server.  Returns ANSWERED, with an errno or 0 in *ERROR; LOST when the connection cannot be used any
+ * more.
+ */
 int connection_ask (int fd, const struct request *request, int *error);
 
-/* Ends a connection when the server has done all that it was asked there. */
+/* Ends a connection when the server has done all of its requests. */
 void connection_end (int fd);
 
 #endif /* SLUICE_CONNECTION_H */

@@ -1,8 +1,8 @@
 /* nbdkit's plugin for a volume whose source is an NBD server on a unix socket of this machine (Cinder's NBD back end).
  *
- * nbdkit's own plugin has one connection, which is that of all requests, and answers with errors for ever once it is lost.  This one
- * has a connection for each request that is under way, on which its thread sends and waits: nobody else is woken.  pool.c has what
- * happens when the server goes.
+ * nbdkit's own plugin has one connection for all requests, and answers with errors for ever after it is lost.  This one has a
+ * connection for each request in progress, on which its thread sends and waits, so that no other thread is woken.  pool.c has
+ * the rules for a lost server.
  */
 
 #include <errno.h>
@@ -62,7 +62,7 @@ nbd_unload (void)
   free (keeper);
 }
 
-/* There is one client, the filter `fuse`: the pool is of the process. */
+/* There is one client, the filter `fuse`: the pool belongs to the process. */
 static void *
 nbd_open (int readonly)
 {

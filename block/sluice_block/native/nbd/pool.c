@@ -1,14 +1,15 @@
-/* Which connection a request takes, and what happens when one is lost.
+/* The choice of a request's connection, and the handling of a lost one.
  *
- * A request takes a connection that nobody uses, the one that was used last, or makes another.  A server that does not say that
- * several connections see the same (NBD_FLAG_CAN_MULTI_CONN) has one, and requests wait for it.
+ * A request takes the unused connection that was used last, or makes another.  A server that does not declare that several
+ * connections are consistent (NBD_FLAG_CAN_MULTI_CONN) has one, and requests wait for it.
  *
- * Order.  A connection is lost when the server has closed it, which it does when it has done, or will not do, what it was asked
- * there; else we end it and wait for that (connection_end).  So a request that is repeated over another connection finds none of its
- * earlier tries under way, and what comes behind it is not undone by one.  Sockets of this process that are open when it is
- * killed are ended by the keeper in the same way, before anybody repeats what was asked there.
+ * Order.  A connection is lost when the server has closed it, which it does when it has done, or will not do, the requests on
+ * it; else it is ended here and its end is awaited (connection_end).  So when a request is repeated over another connection,
+ * none of its earlier attempts is in progress, and none of them can undo later requests.  Sockets of this process that are
+ * open when it is killed are ended by the keeper in the same way, before their requests are repeated.
  *
- * A server that is away is waited for.  A server that comes back with less than before is not the same volume, and is waited for, too.
+ * An unreachable server is waited for.  A server that returns with a smaller export is not the same volume, and is waited
+ * for, too.
  */
 
 #include <errno.h>
@@ -27,11 +28,11 @@
 #include "../fuse/link.h"
 #include "pool.h"
 
-/* More than there are requests at a time. */
+/* More than the number of concurrent requests. */
 #define CONNECTIONS 128
-/* Seconds after which a request fails whose server is away. */
+/* Seconds after which a request to an unreachable server fails. */
 #define PATIENCE 600
-/* Between two tries, nanoseconds. */
+/* Between two attempts, nanoseconds. */
 #define PAUSE 10000000
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -47,7 +48,7 @@ rest (void)
 {
   const struct timespec pause = { .tv_nsec = PAUSE };
 
-  nanosleep (&pause, NULL); /* not nbdkit's, which ends with it: who asks then must not see an error */
+  nanosleep (&pause, NULL); /* not nbdkit's, which ends with it: a request must not fail then */
 }
 
 static bool
@@ -56,7 +57,7 @@ is_the_same (const struct export *found)
   return found->size >= known.size && (known.flags & ~found->flags) == 0;
 }
 
-/* A new connection that the keeper knows of; -1 and a message in REASON, of ROOM bytes. */
+/* Makes a connection, and passes it to the keeper; -1 and a message in REASON, of ROOM bytes. */
 static int
 make_connection (struct export *found, char *reason, unsigned room)
 {
@@ -86,7 +87,7 @@ give_back (int fd)
   pthread_mutex_unlock (&lock);
 }
 
-/* A connection for one request; -1 when there is none at this moment. */
+/* Returns a connection for one request; -1 when none is free at this moment. */
 static int
 take (void)
 {

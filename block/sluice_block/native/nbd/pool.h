@@ -5,18 +5,20 @@
 
 #include "connection.h"
 
-/* Of the server: the PATH of its socket, the NAME of the export, and the socket of the volume's KEEPER. */
+/* The server: the PATH of its socket, the NAME of the export, and the socket of the volume's KEEPER. */
 struct pool_server {
   const char *path, *name, *keeper;
 };
 
-/* Connects to SERVER, which stays valid.  What the export is, in *EXPORT; -1 and a message when it cannot be used. */
+/* Connects to SERVER, which stays valid.  Returns the export's properties in *EXPORT; -1 and a message when it cannot be
+ * used.
+ */
 int pool_open (const struct pool_server *server, struct export *export);
 
-/* Has the server do REQUEST, again when a connection is lost.  0; -1 and an errno in *ERROR. */
+/* Sends REQUEST to the server, again when a connection is lost.  Returns 0; -1 and an errno in *ERROR. */
 int pool_ask (const struct request *request, int *error);
 
-/* Ends all connections, which nobody uses. */
+/* Ends all connections, which must be unused. */
 void pool_close (void);
 
 #endif /* SLUICE_POOL_H */

@@ -1,4 +1,4 @@
-/* Does what a filter must not do, with the write of a block that begins with BAD: which it is, DO says.  Everything else passes. */
+/* Misbehaves at the write of a block that begins with BAD; DO selects how.  Other requests pass. */
 
 #include <errno.h>
 #include <stdint.h>
@@ -20,7 +20,7 @@
 
 enum { CRASH, HANG, EAT, LEAVE };
 
-/* What was refused, as a bit for each try. */
+/* The refused calls, as a bit for each attempt. */
 static uint32_t
 try_everything (void)
 {
@@ -57,7 +57,7 @@ misbehave (uint8_t *changed)
     if (eaten == NULL)
       pause ();
     memset (eaten, 1, 1 << 20);
-    usleep (10000); /* slowly, so that it is seen before nothing is left, when it may end in several ways */
+    usleep (10000); /* slowly, so that it is detected before memory runs out, when it may end in several ways */
   }
 }
 

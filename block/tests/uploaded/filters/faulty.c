@@ -1,4 +1,4 @@
-/* Breaks what a volume expects, in the way that is defined.  Everything else passes. */
+/* Breaks one expectation of a volume, chosen by a definition.  Other requests pass. */
 
 #include <errno.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-/* Stores each byte plus `rot-by` (13 by default): a filter as others would write one. */
+/* Stores each byte plus `rot-by` (13 by default): an example of a third-party filter. */
 
 #include <errno.h>
 #include <stdint.h>
@@ -7,7 +7,7 @@
 
 #include <nbdkit-filter.h>
 
-/* What another revision adds besides. */
+/* Added by another revision. */
 #ifndef EXTRA
 #define EXTRA 0
 #endif

@@ -1,4 +1,4 @@
-"""Options of Cinder, and what is wrong with some."""
+"""Options of Cinder, and invalid values."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The adapter reads Cinder's answers as when they were recorded, and the fake Cinder refuses in Cinder's words."""
+"""The adapter reads recorded answers of Cinder, and the fake Cinder refuses with Cinder's texts."""
 
 import pytest
 from tests.support.recordings.cinder_answers import ADMINISTRATOR, MEMBER, STEPS, STRANGER, recorded, replayed, told
@@ -30,7 +30,7 @@ def test_a_connection_is_told_to_who_attaches_and_not_in_lists():
 
 @pytest.fixture(scope="module")
 def of_the_fake():
-    """How each step ends with the fake, in their order; ids by their names."""
+    """The result of each step with the fake, in their order; ids by their names."""
     fake = FakeCinder(Pool("node1@nbd#fast", -1.0, -1.0, {"fabric": "nbd"}, specs={"volume_backend_name": "nbd"}))
     fake.state.quota = 1
     views = {
