@@ -1,13 +1,13 @@
-"""Activation URLs: HTTP calls that a policy makes when it sets a filter, and when it takes the filter back.
+"""Activation URLs: the HTTP calls that a policy makes when it sets or removes a filter.
 
 Every filter has such a URL.  The default is the deploy call of Sluice's API.  It is never called, since agents follow
 the change stream.  A registered one (``registry.Activation``) belongs to a federated service; :func:`activate` sends it
 PUT with the parameters as JSON, and expects a status below 300.
 
 * Only hosts that the operator has listed are called (``sluice_core.connections.url_allowlist``); the connection goes to
-  the very address that the list allows.
-* A redirect is a failure.  Nothing but the status of an answer is read.
-* An attempt ends at its time-out, name resolution and TLS included; after a few attempts the call has failed.
+  the address that the list admits.
+* A redirect is a failure.  Only the status of an answer is read.
+* An attempt ends at its time-out, which includes name resolution and TLS; after a few attempts the call fails.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from sluice_core.connections.url_allowlist import BadUrl, UrlAllowlist, http_hos
 from sluice_core.describe import PROXY, Scalar
 from sluice_core.messages.registry import HOLE, Activation
 
-#: In a URL: where the keyword of the filter goes.
+#: The place of the filter's keyword in a URL.
 FILTER_HOLE: Final = "{filter}"
 ATTEMPTS: Final = 3
-#: Seconds before the second attempt; twice as long before each further one.
+#: Seconds before the second attempt; the pause doubles before each further attempt.
 PAUSE: Final = 0.2
 LONGEST_URL: Final = 2048
 LONGEST_TIMEOUT: Final = 60.0
@@ -41,7 +41,7 @@ _status_line = re.compile(rb"HTTP/1\.[01] ([1-5][0-9]{2})(?: [^\r\n]*)?\r?\n")
 
 @dataclass(frozen=True, slots=True)
 class ActivationCall:
-    """One call to be made: PUT ``body`` (JSON) to ``url``, with ``timeout`` seconds for an attempt."""
+    """One call: PUT ``body`` (JSON) to ``url``, with ``timeout`` seconds for an attempt."""
 
     url: str
     body: bytes = b"{}"
@@ -50,7 +50,7 @@ class ActivationCall:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a call ended: its last status (0: no answer), attempts made, and why it failed (empty: it did not)."""
+    """The result of a call: its last status (0: no answer), the attempts made, and the failure (empty: none)."""
 
     status: int
     attempts: int
@@ -58,24 +58,24 @@ class Outcome:
 
     @property
     def done(self) -> bool:
-        """Whether the service accepted it."""
+        """Whether the service accepted the call."""
         return not self.reason
 
 
 def fill_url(template: str, target: str, keyword: str) -> str:
-    """``template`` with target and keyword in their places, quoted."""
+    """Return ``template`` with the quoted target and keyword in its holes."""
     return template.replace(HOLE, quote(target, safe="/")).replace(FILTER_HOLE, quote(keyword, safe=""))
 
 
 def call_body(params: Mapping[str, Scalar], place: str = PROXY) -> bytes:
-    """The body of a call, as our own deploy call takes it."""
+    """The body of a call, in the form of Sluice's own deploy call."""
     return json.dumps({"params": dict(params), "place": place}, separators=(",", ":"), sort_keys=True).encode()
 
 
 def activation_call(
     activation: Activation, target: str, params: Mapping[str, Scalar], place: str = PROXY, undo: bool = False
 ) -> ActivationCall | None:
-    """The call that sets the filter for ``target`` or takes it back; None when nothing is registered for that."""
+    """Return the call that sets the filter for ``target`` or removes it; None when no such call is registered."""
     template = activation.undo if undo else activation.url
     if not template:
         return None
@@ -83,7 +83,7 @@ def activation_call(
 
 
 def check_url(template: str, longest: int = LONGEST_URL) -> str:
-    """The host of ``template`` when it can be an activation URL; connects to nothing.
+    """Return the host of ``template``; raise if it cannot be an activation URL.  Connects to nothing.
 
     :raises BadUrl: with the reason
     """
@@ -105,9 +105,9 @@ async def activate(
     pause: float = PAUSE,
     context: ssl.SSLContext | None = None,
 ) -> Outcome:
-    """Make ``call``; never raises for what the service or the network does, nor for what the allowlist refuses.
+    """Make ``call``; failures of the service or the network and refusals by the allowlist do not raise.
 
-    Tried again: no connection, no answer in time, nonsense, 5xx, 408, 425 and 429.
+    Attempts are repeated after: no connection, a time-out, an invalid answer, 5xx, 408, 425 and 429.
     """
     status, reason = 0, ""
     for attempt in range(1, attempts + 1):
@@ -149,26 +149,26 @@ async def _attempt(call: ActivationCall, allowlist: UrlAllowlist, context: ssl.S
         await writer.drain()
         return await _status(reader)
     finally:
-        # not awaited: what becomes of the connection is of no interest, and the other side may be slow to say goodbye
+        # not awaited: the result of closing is not used, and the peer may close slowly
         writer.transport.abort()
 
 
 async def _connected(
     addresses: list[str], port: int, tls: dict[str, Any]
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A connection to the first of ``addresses`` that takes one."""
+    """Return a connection to the first of ``addresses`` that accepts one."""
     for address in addresses[:-1]:
         try:
             return await asyncio.open_connection(address, port, limit=_LONGEST_LINE, **tls)
-        except OSError:  # the next one may
+        except OSError:  # try the next address
             continue
     return await asyncio.open_connection(addresses[-1], port, limit=_LONGEST_LINE, **tls)
 
 
 async def _allowed_addresses(host: str, port: int, allowlist: UrlAllowlist) -> list[str]:
-    """The addresses of ``host`` that may be called, of which there is one at least.
+    """Return the addresses of ``host`` that may be called, at least one.
 
-    :raises BadUrl: when there is none
+    :raises BadUrl: when no address may be called
     """
     allowlist.check(host)
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -176,7 +176,7 @@ async def _allowed_addresses(host: str, port: int, allowlist: UrlAllowlist) -> l
 
 
 async def _status(reader: asyncio.StreamReader) -> int:
-    """The status of the answer, after interim ones."""
+    """Return the status of the answer, after interim answers."""
     for _ in range(_INTERIM):
         line = await reader.readline()
         if not line:

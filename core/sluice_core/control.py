@@ -1,6 +1,6 @@
-"""The contract of global controllers: code that decides for the whole cluster, out of what is measured in it.
+"""The contract of global controllers: code that decides for the whole cluster, based on its measurements.
 
-A policy speaks of one target; a controller sees all of them.  It is a class with one method::
+A policy applies to one target; a controller sees all of them.  It is a class with one method::
 
     class Busy(Controller):
         info = ControllerInfo("busy", metrics=("PUTS_SEC",), help="compresses what the busiest tenant uploads")
@@ -10,16 +10,17 @@ A policy speaks of one target; a controller sees all of them.  It is a class wit
             if values:
                 yield Assign(max(values, key=values.__getitem__), "compression", {"engine": "zstd"})
 
-It is called once each ``info.period`` seconds by one actor host of the cluster, in a process of its own
-(``sluice_actors.controllers.manager``), and answers with *all* that shall be in force by its will.  The host compares
-this with what is, and writes the difference; an answer that is the same writes nothing.  A controller that
-raises, or takes longer than ten seconds and its period, changes nothing: what it set last stays, and the failure
-is shown.  What it keeps in attributes is gone when another host takes over or its code is replaced.
+One actor host of the cluster calls it once each ``info.period`` seconds, in a process of its own
+(``sluice_actors.controllers.manager``).  It answers with *all* assignments and rates that shall be in force for this
+controller.  The host compares the answer with the present state and writes the difference; an unchanged answer writes
+nothing.  A controller that raises, or takes longer than ten seconds and its period, changes nothing: its last
+assignments stay, and the failure is shown.  The attributes of the controller are lost when another host takes over or
+its code is replaced.
 
-A controller whose ``info`` says ``bandwidth`` is shown flows, their parts on devices, and the capacity of nodes, of the
-last second.  One that ``allocates`` a method answers with a :class:`Rate` for each flow and node as well, and Sluice's
-own allocation of that method rests while these answers come.  Rates are numbers that change every second: they
-travel over the broker and are never assignments.
+A controller whose ``info`` sets ``bandwidth`` receives flows, their parts on devices, and the capacity of nodes, of the
+last second.  A controller that ``allocates`` a method also answers with a :class:`Rate` for each flow and node; while
+these answers arrive, Sluice does not allocate that method itself.  Rates change every second: they travel over the
+broker and are never assignments.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ from sluice_core.messages.base import Message, PackedMessage
 class ControllerInfo:
     """How a controller describes itself: ``name`` in lower case, the ``metrics`` it wants to see.
 
-    ``period`` in seconds between two calls, at least one.  ``bandwidth`` is true when it wants to see bandwidth;
-    ``allocates`` are the methods (``GET``, ``PUT``) whose rates it computes, which implies that.
+    ``period`` in seconds between two calls, at least one.  ``bandwidth`` is true when the controller receives
+    bandwidth; ``allocates`` are the methods (``GET``, ``PUT``) whose rates it computes, which implies that.
     """
 
     name: str
@@ -54,7 +55,7 @@ class Assign(Message):
     """One action that shall be in force: ``SET keyword WITH params ON place`` for ``target``.
 
     ``target`` is ``account[/container[/object]]`` or empty for the whole cluster; ``place`` is ``proxy``,
-    ``storage_node``, or empty for where the keyword belongs.
+    ``storage_node``, or empty for the default place of the keyword.
     """
 
     target: str
@@ -67,9 +68,9 @@ class Assign(Message):
 class FlowState(NamedTuple):
     """A flow in the last second: the bytes of one tenant by one method under one storage policy (its index).
 
-    Rates are bytes of client payload per second.  ``floor`` is what its SLOs and policies promise, 0 for nothing;
-    ``ceiling`` what it must not exceed, 0 for nothing; ``share`` what it may move now, negative for no limit.
-    ``waiting`` is the mean number of transfers that are held back; ``active`` is false when nothing of it moves.
+    Rates are bytes of client payload per second.  ``floor`` is the floor of its SLOs and policies, 0 for none;
+    ``ceiling`` is its upper limit, 0 for none; ``share`` is its present limit, negative for none.  ``waiting`` is the
+    mean number of transfers that are held back; ``active`` is false when the flow moves no bytes.
     """
 
     account: str
@@ -85,7 +86,7 @@ class FlowState(NamedTuple):
 
 
 class FlowPart(NamedTuple):
-    """What one flow moves on one device of one node, and its ``share`` there (negative for no limit).
+    """The traffic of one flow on one device of one node, and its ``share`` there (negative for no limit).
 
     ``side`` is ``proxy`` or ``storage_node``; ``device`` is empty at proxies.
     """
@@ -102,7 +103,7 @@ class FlowPart(NamedTuple):
 
 
 class NodeCapacity(NamedTuple):
-    """What one side of a node can move by one method, in bytes per second, 0 if unknown, and what it does move."""
+    """The capacity of one side of a node for one method, in bytes per second, 0 if unknown, and its present traffic."""
 
     node: str
     side: str
@@ -115,11 +116,11 @@ class NodeCapacity(NamedTuple):
 class Observation(PackedMessage):
     """The values of metrics, and the bandwidth, at one moment.
 
-    ``at`` is the unix second at which the newest complete window began.  ``metrics`` maps a metric to
-    granularity → path → value in the metric's unit, of its newest window that is not older than three of its
-    periods; silent targets are missing.  ``nodes`` maps a node to what its agent says: ``state``, ``epoch``,
-    ``workers``.  ``flows``, ``parts`` and ``capacities`` are of the last second, the busiest first left in when a
-    cluster has more than 10,000, 4,000 and 10,000 of them; empty unless the controller asked for bandwidth.
+    ``at`` is the unix second at which the newest complete window began.  ``metrics`` maps a metric to granularity →
+    path → value in the metric's unit, of its newest window that is not older than three of its periods; targets without
+    traffic are missing.  ``nodes`` maps a node to its agent's report: ``state``, ``epoch``, ``workers``.  ``flows``,
+    ``parts`` and ``capacities`` are of the last second; of a larger cluster they hold the busiest 10,000, 4,000 and
+    10,000.  They are empty unless the controller sets ``bandwidth``.
     ``sides`` maps a method to the side where its bytes are held back: the side whose nodes rates are for.
     """
 
@@ -134,15 +135,15 @@ class Observation(PackedMessage):
     row_types = {"flows": (FlowState, {}), "parts": (FlowPart, {}), "capacities": (NodeCapacity, {})}
 
     def values(self, metric: str, granularity: str = "tenant") -> Mapping[str, float]:
-        """Path → value; empty when nothing is known."""
+        """Return path → value; empty when the metric has no values."""
         return self.metrics.get(metric, {}).get(granularity, {})
 
 
 class Controller:
-    """Base of all global controllers: wants nothing."""
+    """Base of all global controllers; it uses no metric and no bandwidth."""
 
     info: ClassVar[ControllerInfo]
 
     def compute_assignments(self, observation: Observation) -> Iterable[Assign | Rate]:
-        """Everything that shall be in force now by this controller's will."""
+        """Return everything that shall be in force now for this controller."""
         return ()

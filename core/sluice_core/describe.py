@@ -1,8 +1,7 @@
 """How filters, other actions and metrics describe themselves.
 
-These descriptions are what the language is checked against (through a
-catalogue), what ``/filters`` and ``/registry`` show, and what the data plane
-and the agents compare with what a node has installed.  They hold no code.
+The language is checked against these descriptions (through a catalogue); ``/filters`` and ``/registry`` show them; the
+data plane and the agents compare them with the code that a node has installed.  They hold no code.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ Scalar = str | int | float | bool
 PROXY: Final = "proxy"
 STORAGE_NODE: Final = "storage_node"
 PLACES: Final = (PROXY, STORAGE_NODE)
-#: Where filters of volumes run, and the role of the process that runs them; no sentence says it.
+#: The place of volume filters, and the role of the process that runs them; policies do not name it.
 KONNECTOR: Final = "konnector"
-#: Everywhere that an action may be done.
+#: All places of actions.
 ALL_PLACES: Final = (*PLACES, KONNECTOR)
 
-#: What an action can be about.
+#: The kinds of resources that an action can apply to.
 OBJECTS: Final = "objects"
 VOLUMES: Final = "volumes"
 RESOURCE_TYPES: Final = (OBJECTS, VOLUMES)
@@ -37,15 +36,15 @@ BANDWIDTH: Final = "bandwidth"
 REPLICATION: Final = "replication"
 MOTIF: Final = "motif"
 NAMESPACE: Final = "namespace"
-#: A filter that no node runs: its service is called (``sluice_core.activation``).
+#: A filter that no node runs: a federated service is called (``sluice_core.activation``).
 SERVICE: Final = "service"
-#: Rates that a volume is held to where it is used.
+#: Rates that limit a volume on the node that uses it.
 THROTTLE: Final = "throttle"
-#: The class that a volume is of; actor hosts have Cinder retype it.
+#: The class of a volume; actor hosts have Cinder retype it.
 TIER: Final = "tier"
 KINDS: Final = (FILTER, BANDWIDTH, REPLICATION, MOTIF, NAMESPACE, SERVICE, THROTTLE, TIER)
 
-#: Where a filter's code runs: in Swift's own process (the administrator's code), or isolated in a
+#: Where a filter's code runs: in Swift's own process (code of the administrator), or isolated in a
 #: Storlets container, a confined Python process, or a WebAssembly instance.  Filters of volumes run in an nbdkit of
 #: their own, which is confined, too.
 NATIVE: Final = "native"
@@ -54,7 +53,7 @@ PROCESS: Final = "process"
 WASM: Final = "wasm"
 NBDKIT: Final = "nbdkit"
 ENVIRONMENTS: Final = (NATIVE, STORLET, PROCESS, WASM, NBDKIT)
-#: Whose code is an administrator's alone, and is tried on each node before the node uses it.
+#: Environments whose code only the administrator uploads; each node tries it before use.
 TRIED: Final = (NATIVE, NBDKIT)
 
 #: Parameter types.  ``size`` is bytes (int), ``rate`` bytes per second (float), ``frequency`` a number per second
@@ -64,7 +63,7 @@ PARAMETER_TYPES: Final = ("str", "int", "float", "bool", "size", "rate", "freque
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Least and greatest value of a parameter while another one has ``value``."""
+    """Least and greatest value of a parameter while another parameter has ``value``."""
 
     value: Scalar
     minimum: float
@@ -92,9 +91,9 @@ class Parameter:
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
-        """A parameter out of JSON data: an object of its fields, of which ``help`` may be missing.
+        """Return the parameter in JSON data: an object of its fields, of which ``help`` may be missing.
 
-        :raises TypeError: for fields that it does not have, and for missing ones
+        :raises TypeError: for unknown or missing fields
         """
         ranges = tuple(Range(**one) for one in data.get("ranges", ()))
         return cls(**{"help": "", **data, "choices": tuple(data.get("choices", ())), "ranges": ranges})
@@ -102,18 +101,15 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class ActionInfo:
-    """What a keyword of ``DO SET keyword`` stands for.
+    """The meaning of a keyword of ``DO SET keyword``.
 
-    ``keyword`` is lower case.  ``stage`` orders the filters of one pipeline on
-    PUT (lower runs first, next to the client); GET runs them backwards.
-    ``protective`` filters are inherited through narrower scopes until a DELETE
-    names them.  ``available`` is False for words the language knows but that
-    this cluster cannot enforce (yet).  ``on_get`` filters transform what is read
-    (read-time filters), ``on_request`` ones accompany whole requests: those whose method is in ``methods``
-    (empty: any).  ``on_answer`` says of such a filter that on GET and HEAD it may begin with the answer, when only
-    that tells whether a condition on the object holds.
-    ``environment`` says who runs its code: native, or a sandbox.
-    ``about`` says whether it is about objects, volumes or both.
+    ``keyword`` is lower case.  ``stage`` orders the filters of one pipeline on PUT (lower runs first, next to the
+    client); GET runs them backwards.  ``protective`` filters are inherited through narrower scopes until a DELETE names
+    them.  ``available`` is False for words of the language that this cluster cannot enforce (yet).  ``on_get`` filters
+    transform what a client reads (read-time filters); ``on_request`` filters accompany whole requests, those whose
+    method is in ``methods`` (empty: any).  With ``on_answer`` such a filter may begin with the answer to GET and HEAD,
+    when only the answer decides a condition on the object.  ``environment`` is native, or the sandbox that runs its
+    code.  ``about`` says whether it applies to objects, volumes or both.
     """
 
     keyword: str
@@ -145,7 +141,7 @@ class ActionInfo:
         return next((one for one in self.parameters if one.name == folded), None)
 
     def with_range(self, parameter: Parameter, given: Mapping[str, Scalar | None]) -> Parameter:
-        """``parameter`` with the range that it has beside the values ``given`` for others (missing: their defaults)."""
+        """Return ``parameter`` with its range for the values ``given`` of other parameters (default if missing)."""
         by = self.parameter(parameter.range_by) if parameter.range_by else None
         if by is None:
             return parameter

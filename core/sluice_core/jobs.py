@@ -1,18 +1,19 @@
-"""What the kinds of jobs share: rewrites of stored objects, expansions of motifs, operations on volumes.
+"""The common part of all kinds of jobs: rewrites of stored objects, expansions of motifs, operations on volumes.
 
-A job is long work that Redis keeps as a document with a state: ordered by the API, done by whichever process claims it.
+A job is long work that Redis keeps as a document with a state: the API submits it, and a process that claims it runs
+it.
 
-* Ids (:func:`new_job_id`) have the order in which jobs were ordered.  A request that may be sent again, under a key of
-  its caller's, has an id of its own (:func:`request_id`): the second one finds the job of the first.
-* A claim is a lease, since whoever holds it may die: it ends by itself, and each report renews it.  Claims are fenced.
-  Each names who may report (the number of a claim, the name of a daemon, the bytes of a document), and a report of
-  anybody else is refused, so a process that was only asleep writes nothing any more.
-* Jobs that have ended are kept for those who ask how they ended, up to a number (:func:`longest_ended`).
+* Ids (:func:`new_job_id`) sort by submission time.  A request that may be repeated under its caller's key has an id of
+  its own (:func:`request_id`): the repeated request finds the job of the first.
+* A claim is a lease, since its holder may stop: it expires, and each report renews it.  Claims are fenced.  Each names
+  the reporter (the number of a claim, the name of a daemon, the bytes of a document), and a report of another process
+  is refused, so a process that was suspended cannot write after its lease.
+* Jobs that have ended are kept, up to a number (:func:`longest_ended`), so that their outcome can be read.
 
-Leases of rewrites and expansions lie in a sorted set, name → unix time at which the lease ends; what nobody works at
-and may be claimed has 0 there.  Time is that of Redis, since workers run on many machines.  :func:`lease_script` has
-what scripts do with them.  An operation on a volume says in its document when it was claimed; each write of it names
-the bytes that it replaces (``MessageHash.replace``).
+Leases of rewrites and expansions lie in a sorted set, name → unix time at which the lease ends; unclaimed work that may
+be claimed has 0 there.  The time is that of Redis, since workers run on many machines.  :func:`lease_script` has the
+operations that scripts use.  An operation on a volume records in its document when it was claimed; each write of it
+names the bytes that it replaces (``MessageHash.replace``).
 """
 
 from __future__ import annotations
@@ -25,8 +26,7 @@ from typing import Any, Final
 
 from sluice_core.store.operation import Script, timed_script
 
-#: Seconds that a report gives for a lease: the work is done; or it is given back, for somebody else to claim it at
-#: once.
+#: Values of a report in place of a lease's seconds: the work is done; the work is given back, to be claimed at once.
 ENDED: Final = 0
 GIVEN_BACK: Final = -1
 
@@ -48,7 +48,7 @@ end
 
 
 def lease_script(source: str) -> Script:
-    """A script that knows ``now``, ``claim_lease`` and ``renew_lease``."""
+    """Return a script that has ``now``, ``claim_lease`` and ``renew_lease``."""
     return timed_script(_LEASES + source)
 
 
@@ -60,12 +60,12 @@ def new_job_id(created: int) -> str:
 
 
 def request_id(digits: int, *said: Any) -> str:
-    """The same for the same request: a digest of what is ``said``, plain data, and of nothing else."""
+    """Return a digest of ``said``, plain data: equal for equal requests."""
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:digits]
 
 
 def longest_ended(times: Iterable[tuple[float, str]], kept: int) -> list[str]:
-    """The ids of jobs to forget: all but the last ``kept``.
+    """Return the ids of jobs to delete: all but the last ``kept``.
 
     :param times: when each job ended, and its id
     """

@@ -28,7 +28,7 @@ class OptionError(SluiceError):
 class Option:
     """One option, of the type of its ``default`` (str, int, float, bool).
 
-    :param is_retired: whether it means nothing any more: it is accepted with a warning, and has no value
+    :param is_retired: whether the option has no meaning any more: it is accepted with a warning, and has no value
     """
 
     name: str
@@ -37,7 +37,7 @@ class Option:
     is_retired: bool = False
 
     def parse(self, text: str) -> str | int | float | bool:
-        """``text`` in the option's type.
+        """Return ``text`` in the option's type.
 
         :raises ValueError: when it is not of that type
         """
@@ -54,16 +54,16 @@ class Option:
 
 
 def retired_option(name: str) -> Option:
-    """An option that had no user; the next release but one refuses its name."""
+    """Return an option without a user; the release after the next refuses its name."""
     return Option(name, "", "0.3 refuses it", is_retired=True)
 
 
 def read_options(
     options: Iterable[Option], given: Mapping[str, str], where: str, ignored: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """All ``options`` with their values out of ``given`` or their defaults.
+    """Return all ``options`` with their values from ``given``, or their defaults.
 
-    ``where`` names the source in errors; names in ``ignored`` belong to somebody else.
+    ``where`` names the source in errors; names in ``ignored`` belong to another program.
 
     :raises OptionError: all unknown names and bad values at once
     """
@@ -84,9 +84,9 @@ def read_files(
     section: str,
     default_section: str = configparser.DEFAULTSECT,
 ) -> dict[str, Any]:
-    """The options of ``[section]`` in several ini files, of which the later ones win; as of :func:`read_file`.
+    """Return the options of ``[section]`` in several ini files, of which the later ones win; as :func:`read_file`.
 
-    :param default_section: whose options count in each section of the same file
+    :param default_section: the section whose options apply to each section of the same file
     """
     parsed = [(path, read_ini([path], default_section)) for path in paths]
     sources = [(f"{path} [{section}]", parser[section]) for path, parser in parsed if section in parser]
@@ -94,7 +94,7 @@ def read_files(
 
 
 def read_ini(paths: Iterable[str | Path], default_section: str = configparser.DEFAULTSECT) -> configparser.ConfigParser:
-    """The sections of ini files, of which the later ones win.
+    """Return the sections of ini files, of which the later ones win.
 
     :raises OptionError: when one cannot be read
     """
@@ -112,7 +112,7 @@ def _read_sources(
     options: Iterable[Option], sources: Sequence[tuple[str, Mapping[str, str]]], ignored: Iterable[str] = ()
 ) -> dict[str, Any]:
     """
-    :param sources: what is given, and where that stands; the later ones win
+    :param sources: the given options and the place of each source; the later ones win
     """
     known = {option.name: option for option in options}
     values: dict[str, Any] = {name: option.default for name, option in known.items() if not option.is_retired}
@@ -128,7 +128,7 @@ def _read_sources(
 def _parse(
     known: Mapping[str, Option], given: Mapping[str, str], where: str, faults: list[str]
 ) -> Iterator[tuple[str, Any]]:
-    """Names and values of what is given; what is wrong goes into ``faults``."""
+    """Yield names and values of the given options; faults are appended to ``faults``."""
     for name, text in given.items():
         if name not in known:
             near = difflib.get_close_matches(name, known, 1)
@@ -144,7 +144,7 @@ def _parse(
 
 
 def sample_section(section: str, options: Iterable[Option]) -> str:
-    """A sample ini section: every option commented out, at its default, below its help."""
+    """Return a sample ini section: every option commented out, at its default, below its help."""
     lines = [f"[{section}]"]
     for option in options:
         if option.is_retired:

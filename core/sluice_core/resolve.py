@@ -1,21 +1,21 @@
-"""Which actions hold for one request: scope, accumulation and order.
+"""The actions in force for one request: scope, accumulation and order.
 
 The rules (design section 5):
 
-* Conditions are applied first.  Then, per kind, the narrowest scope that has any applicable
+* Conditions are applied first.  Then, per kind, the narrowest scope that has an applicable
   action wins as a whole, and all actions of that scope and kind form one pipeline.
 * A *protective* SET is inherited through narrower scopes until an explicit DELETE names it.
 * The same keyword twice at one scope: the newer policy wins; a DELETE that wins removes it.  Objectives of
-  ``bandwidth`` for two storage policies are two things (:func:`identity`), and a DELETE removes all of them.
-  It reaches no further than its own level: a container's bytes are its tenant's when nothing is promised to it.
-* A narrower objective of ``bandwidth`` takes the place of a wider one only where it speaks of the same method and
-  storage policy: a container's floor for GET leaves its tenant's for PUT as it is.
-* Keywords of kind ``motif`` do not decide about each other: a motif that a container attaches leaves its tenant's space
-  as it is.  Rules of ``elasticity`` are followed from the narrowest to the first that says a space
+  ``bandwidth`` for two storage policies are two settings (:func:`identity`), and a DELETE removes all of them.
+  A DELETE applies only at its own level: the bytes of a container without an objective count as its tenant's.
+* A narrower objective of ``bandwidth`` replaces a wider one only for the same method and storage policy: a container's
+  floor for GET does not change its tenant's for PUT.
+* Keywords of kind ``motif`` are independent of each other: a motif that a container attaches does not change its
+  tenant's space.  Rules of ``elasticity`` are read from the narrowest to the first that describes a space
   (``sluice_core.messages.elasticity``).
 * Order is the declared stage, then the policies' age, then the order in the sentence.
 
-Used by the proxy middleware on each request and by the controller to explain itself.
+The proxy middleware uses it on each request, and the controller uses it for explanations.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ Pipelines = dict[str, Pipeline]
 _Rank = list[tuple[Assignment, Test]]
 #: Keyword, and the storage policy that an objective of bandwidth is for.
 Identity = tuple[str, str]
-#: Method and storage policy (empty: all) that an objective of bandwidth speaks of.
+#: Method and storage policy (empty: all) that an objective of bandwidth applies to.
 Aspect = tuple[str, str]
-#: Method → the parameters of ``bandwidth`` that speak of it.
+#: Method → its parameters of ``bandwidth``.
 _RATES: Final = {
     method: tuple(names[method] for names in (FLOORS, CEILINGS, NODE_FLOORS) if method in names)
     for method in (GET, PUT)
@@ -60,14 +60,14 @@ def identity(keyword: str, params: Mapping[str, Any]) -> Identity:
 
 
 def replaces(newer: Assignment, older: Assignment) -> bool:
-    """Whether, at one scope and while both hold, nothing is left of ``older``."""
+    """Whether ``newer`` replaces all of ``older`` at one scope while both hold."""
     if newer.verb == "delete":
         return newer.keyword == older.keyword
     return identity(newer.keyword, newer.params) == identity(older.keyword, older.params)
 
 
 def bandwidth_aspects(assignment: Assignment) -> frozenset[Aspect]:
-    """The methods and storage policies that an objective of bandwidth is about; empty for other kinds."""
+    """The methods and storage policies that an objective of bandwidth applies to; empty for other kinds."""
     if assignment.kind != BANDWIDTH:
         return frozenset()
     given = assignment.params
@@ -80,17 +80,16 @@ def _age(assignment: Assignment) -> tuple[int, str, int]:
 
 
 def running_order(assignment: Assignment) -> tuple[int, int, str, int]:
-    """What assignments of one pipeline are sorted by, for their running order on PUT."""
+    """Sort key of the assignments of one pipeline, for their running order on PUT."""
     return (assignment.stage, *_age(assignment))
 
 
 class Candidates:
-    """All assignments that may concern one object, prepared for many requests.
+    """All assignments that may apply to one object, prepared for many requests.
 
-    ``constant`` holds the answer when no assignment asks about the request, ``kinds`` what they are about, ``keywords``
-    everything that any of them may set, ``asked`` the words of all predicates, ``own_account`` the methods whose
-    bandwidth the object's container has objectives of its own for, apart from its tenant, ``bounded`` whether there is
-    any ceiling.
+    ``constant`` holds the answer when no assignment depends on the request, ``kinds`` the kinds of the assignments,
+    ``keywords`` all keywords that they may set, ``asked`` the words of all predicates, ``own_account`` the methods for
+    which the object's container has bandwidth objectives apart from its tenant, ``bounded`` whether there is a ceiling.
     """
 
     __slots__ = (
@@ -114,9 +113,9 @@ class Candidates:
         self.constant: Pipelines | None = None if asking else self._settled
 
     def ceiling(self, method: str, side: str, policy: int, name: str) -> float:
-        """Bytes per second that the object's tenant, or container, must not exceed over the whole cluster; 0: no bound.
+        """Return the ceiling of the object's tenant or container over the whole cluster, in bytes per second; 0: none.
 
-        :param side: where the bytes pass: a ceiling that is kept elsewhere is none here
+        :param side: where the bytes pass; ceilings of the other side do not count
         :param policy: index of the storage policy, and its name
         """
         first: dict[str, float] = {}
@@ -127,7 +126,7 @@ class Candidates:
         return min(filter(None, first.values()), default=0.0)
 
     def undecided(self, kind: str, facts: Facts) -> list[Assignment]:
-        """The assignments of ``kind`` whose conditions ask what ``facts`` does not say."""
+        """Return the assignments of ``kind`` whose conditions depend on a fact that ``facts`` lacks."""
         ranks = self._conditional.get(kind, ())
         return [one for rank in ranks for one, test in rank if test(facts) is None]
 
@@ -152,19 +151,19 @@ def _no_facts(test: Test) -> bool:
 
 
 def _own_account(ranks: Iterable[_Rank]) -> frozenset[str]:
-    """Methods that objectives at the level of containers speak of; a DELETE there ends wider ones of that level."""
+    """The methods of objectives at the level of containers; a DELETE there ends wider ones of that level."""
     return frozenset(method for one in _of_level(CONTAINER, ranks) for method, _ in bandwidth_aspects(one))
 
 
 def _bounds(ranks: Iterable[_Rank]) -> tuple[Objective, ...]:
-    """What holds of each level, in the order in which it decides; nothing unless something of it is a ceiling."""
+    """The objectives in force at each level, in the order in which they decide; empty unless one is a ceiling."""
     found = [one for level in (TENANT, CONTAINER) for said in _of_level(level, ranks) for one in _readable(said)]
     found.sort(key=lambda one: (one.rank, not one.storage_policy, -one.created, one.assignment))
     return tuple(found) if any(one.ceiling for one in found) else ()
 
 
 def _readable(said: Assignment) -> tuple[Objective, ...]:
-    """The objectives of an assignment; none when it cannot be read, since no request ends for that."""
+    """The objectives of an assignment; empty if it cannot be read, since that must not fail a request."""
     try:
         return tuple(one for one in objectives(said) if 0 <= one.ceiling < inf)
     except (TypeError, ValueError):
@@ -198,7 +197,7 @@ def _one_kind(ranks: list[_Rank], holds: Callable[[Test], bool]) -> Pipeline:
 
 
 def _promises(ranks: list[_Rank], holds: Callable[[Test], bool]) -> Pipeline:
-    """The objectives of bandwidth that hold: each says something that no narrower one does."""
+    """The objectives of bandwidth in force: each applies to an aspect that no narrower one covers."""
     chosen: list[Assignment] = []
     said: set[Aspect] = set()
     deleted: set[str] = set()
@@ -214,7 +213,7 @@ def _promises(ranks: list[_Rank], holds: Callable[[Test], bool]) -> Pipeline:
 
 
 def _motifs(ranks: list[_Rank], holds: Callable[[Test], bool]) -> Pipeline:
-    """What is attached, then the rules of the space, narrowest first."""
+    """The attached motifs, then the rules of the space, narrowest first."""
     attached = [[pair for pair in rank if pair[0].keyword != ELASTICITY] for rank in ranks]
     rules = [[one for one, test in rank if one.keyword == ELASTICITY and holds(test)] for rank in ranks]
     # oldest first, so the newest stays
@@ -226,7 +225,7 @@ _RESOLVERS: Final = {BANDWIDTH: _promises, MOTIF: _motifs}
 
 
 def _winners(rank: _Rank, holds: Callable[[Test], bool]) -> tuple[Iterable[Assignment], bool]:
-    """What one scope promises, and whether it ends what wider scopes of its level do."""
+    """Return what one scope sets, and whether it ends the settings of wider scopes of its level."""
     winners: dict[Identity, Assignment] = {}
     ended = False
     for assignment, test in rank:  # oldest first, so the newest stays
@@ -238,10 +237,10 @@ def _winners(rank: _Rank, holds: Callable[[Test], bool]) -> tuple[Iterable[Assig
         else:
             key = identity(assignment.keyword, assignment.params)
             winners[key] = assignment
-            ended = ended and bool(key[1])  # for all storage policies: the newer says it all again
+            ended = ended and bool(key[1])  # an objective for all storage policies: the newer one replaces it
     return winners.values(), ended
 
 
 def _covers(said: set[Aspect], of_one: frozenset[Aspect]) -> bool:
-    """Whether narrower objectives say all that one does."""
+    """Whether the narrower objectives cover all aspects of one objective."""
     return bool(of_one) and all((method, policy) in said or (method, "") in said for method, policy in of_one)

@@ -18,7 +18,7 @@ def authority(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def rabbit_server(tmp_path_factory, authority):
-    """One broker for all tests: it takes seconds to start.  It also serves TLS."""
+    """One broker for all tests, since it takes seconds to start.  It also serves TLS."""
     ports = (free_port(), free_port(), free_port())
     with SecureRabbit(ports, free_port(), tmp_path_factory.mktemp("rabbit"), authority, tied=True) as server:
         yield server

@@ -21,7 +21,7 @@ HERE = UrlAllowlist(["127.0.0.1", "::1"])
 
 
 class Service(BaseHTTPRequestHandler):
-    """Answers as the server was told, and keeps what it was asked."""
+    """Answers as configured, and keeps the requests."""
 
     protocol_version = "HTTP/1.1"
 
@@ -64,7 +64,7 @@ def service():
 
 @pytest.fixture
 def secured(service, tmp_path):
-    """The same service behind TLS, and what to trust to talk to it."""
+    """The same service behind TLS, and the certificates that a client needs."""
     authority = Authority(tmp_path)
     mine = authority.issue("service", "localhost")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -19,7 +19,7 @@ INFO = ActionInfo("pack", "filter", "", (LEVEL, Parameter("engine", "str", "code
         ({}, (0, 3)),
         ({"engine": None}, (0, 3)),
         ({"engine": "small"}, (-7, 19)),
-        ({"engine": "unknown"}, (None, 5)),  # which is refused by itself
+        ({"engine": "unknown"}, (None, 5)),  # refused by its own check
     ],
 )
 def test_a_range_is_that_beside_the_other_value_or_its_default(given, bounds):

@@ -1,4 +1,4 @@
-"""Errors say by their class who must act."""
+"""The class of an error says which party must act."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the kinds of jobs share: ids, and which of those that have ended are forgotten."""
+"""The common part of all kinds of jobs: ids, and the deletion of ended jobs."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Objectives of bandwidth at several scopes: which hold together, and whose account a container's bytes go to."""
+"""Objectives of bandwidth at several scopes: which hold together, and the account of a container's bytes."""
 
 import pytest
 from hypothesis import given
@@ -183,7 +183,7 @@ def several(draw):
 
 @given(several())
 def test_for_each_method_and_storage_policy_the_narrowest_scope_that_speaks_of_it_has_its_newest(made):
-    """Said once more without any of the above: look for the one that decides, narrowest and newest first."""
+    """A second implementation for comparison: find the deciding objective, narrowest and newest first."""
     chosen = set()
     for method, policy in [(method, policy) for method in ("GET", "PUT") for policy in ("", "gold", "1", "other")]:
         ended = set()

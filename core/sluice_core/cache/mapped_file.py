@@ -1,6 +1,6 @@
 """A file of fixed size that processes map into their memory, created whole.
 
-It is allocated at once: writing into a hole that a full disk cannot fill kills the process.
+The file is allocated at once: a write into a hole that a full disk cannot fill kills the process.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-#: An unsigned integer of eight bytes; one is written at once.
+#: An unsigned integer of eight bytes, which is written atomically.
 WORD: Final = struct.Struct("<Q")
 
 
 def map_file(
     path: Path, size: int, magic: int, prepare: Callable[[mmap.mmap], None] = lambda new: None, group: str = ""
 ) -> mmap.mmap:
-    """Map the file at ``path``; create it when it is missing, or has another size or another ``magic``.
+    """Map the file at ``path``; create it if it is missing, or has another size or another ``magic``.
 
-    A new file is created beside and then linked or renamed, so that nobody sees half of it.  Its first word is
-    ``magic``.
+    A new file is created beside it and then linked or renamed, so that no process sees a partial file.  Its first word
+    is ``magic``.
 
     :param prepare: writes the rest of a new file
-    :param group: the Unix group that a new file is given to
+    :param group: the Unix group of a new file
 
-    :raises OSError: when there is no room for it, or no right to it
+    :raises OSError: when there is no space or no permission
     """
     for _ in range(2):
         with contextlib.suppress(FileNotFoundError):
@@ -56,9 +56,9 @@ def _make(path: Path, size: int, magic: int, prepare: Callable[[mmap.mmap], None
             prepare(memory)
             WORD.pack_into(memory, 0, magic)
         if path.exists():
-            fresh.replace(path)  # what is there is of no use
+            fresh.replace(path)  # the existing file is not usable
         else:
-            with contextlib.suppress(FileExistsError):  # somebody else was faster
+            with contextlib.suppress(FileExistsError):  # another process created it first
                 os.link(fresh, path)
     finally:
         os.close(descriptor)

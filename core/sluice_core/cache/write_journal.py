@@ -2,7 +2,8 @@
 
 A record is the object's digest and a timestamp (:mod:`sluice_core.cache.write_marks`), 32 bytes.  A record never lies
 across two pages and is appended by one call.  So the kernel keeps records of several processes apart, and a record
-survives the worker that appended it.  No worker waits for the agent; without an agent only space is lost.
+survives the worker that appended it.  Workers do not wait for the agent; without an agent, the journal only uses disk
+space.
 
 The agent replaces a file that has grown by a new one, and reads the old one for some seconds more.  A worker checks
 *after* it wrote whether its file is still the one at that path; if not, it writes into the new file too.  A record that
@@ -21,23 +22,23 @@ from typing import Final
 
 from sluice_core.cache.write_marks import DIGEST_SIZE, WriteMarks
 
-#: The agent begins a new file from this size on.
+#: The agent begins a new file above this size, in bytes.
 TURN: Final = 1 << 20
-#: Without an agent, a worker gives up what was written and says so.
+#: Above this size no agent reads: a worker discards the unread records and reports the loss.
 LIMIT: Final = 8 << 20
 
 _NAME: Final = "told"
 _RECORD: Final = struct.Struct(f"<{DIGEST_SIZE}sQ8x")
-#: Seconds that the agent goes on reading a file after it put another in its place.
+#: Seconds for which the agent still reads a file after its replacement.
 _LINGER: Final = 5.0
-#: Workers and agent may be of different users of one group.
+#: Workers and agent may run as different users of one group.
 _MODE: Final = 0o660
 
 Record = tuple[bytes, int]
 
 
 class WriteJournal:
-    """A worker's end; its first record opens the file, hence after the fork."""
+    """The worker's end of the journal; its first record opens the file, hence after the fork."""
 
     def __init__(self, folder: Path, marks: WriteMarks) -> None:
         self._path = folder / _NAME
@@ -46,14 +47,14 @@ class WriteJournal:
         self._file = 0
 
     def append(self, key: bytes, found: int) -> None:
-        """Append a record for the other nodes; when that fails, they learn that a write was missed."""
+        """Append a record for the other nodes; if that fails, report a loss, of which they learn."""
         record = _RECORD.pack(key, found)
         try:
             for _ in range(3):
                 if self._descriptor < 0:
                     self._open()
                 if os.write(self._descriptor, record) != len(record):
-                    break  # the disk filled up within the record; the reader finds what is left of it
+                    break  # the disk filled up within the record; the reader finds the part that was written
                 if self._in_place():
                     return
                 self.close()
@@ -71,18 +72,18 @@ class WriteJournal:
         self._descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, _MODE)
         found = os.fstat(self._descriptor)
         self._file = found.st_ino
-        if found.st_uid == os.geteuid() and found.st_mode & 0o777 != _MODE:  # whatever the umask took off
+        if found.st_uid == os.geteuid() and found.st_mode & 0o777 != _MODE:  # restore the bits that the umask removed
             os.fchmod(self._descriptor, _MODE)
 
     def _in_place(self) -> bool:
-        """Whether the agent reads the file that was just written."""
+        """Whether the agent reads the file that this worker writes."""
         try:
             status = os.stat(self._path)
         except FileNotFoundError:
             return False
         if status.st_ino != self._file:
             return False
-        if status.st_size > LIMIT:  # nobody reads
+        if status.st_size > LIMIT:  # no agent reads
             os.ftruncate(self._descriptor, 0)
             self._marks.report_loss()
         return True
@@ -144,11 +145,11 @@ class _File:
 
     def read(self, marks: WriteMarks) -> Iterator[Record]:
         size = os.fstat(self._descriptor).st_size
-        if size < self.offset:  # a worker gave up what nobody read
+        if size < self.offset:  # a worker discarded records that no agent had read
             self.offset = 0
             marks.report_loss()
         odd = (size - self.offset) % _RECORD.size
-        if odd:  # half a record, left by a full disk: nothing behind it can be trusted
+        if odd:  # a partial record, left by a full disk: records behind it cannot be trusted
             self.offset = size
             marks.report_loss()
             return iter(())

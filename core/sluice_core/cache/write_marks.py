@@ -1,4 +1,4 @@
-"""Which objects were written, and when: state that a node's processes share without a lock.
+"""Which objects were written, and when: a file that a node's processes share without a lock.
 
 A cache of objects must learn of every write, also of writes through other nodes.  The processes of a node map one
 small file into their memory: proxy workers and the agent write it, workers read it on each request.
@@ -7,16 +7,16 @@ Theory of operation:
 
 * The file has *slots*; an object's digest chooses one.  A slot's *token* is a random number, which every write to one
   of its objects replaces.  A cached copy carries the token from before it was read: while both are equal, no write was
-  seen.  Two objects in one slot cost an unnecessary check, never a wrong answer.  Nobody increments a value, so two
+  seen.  Two objects in one slot cost an unnecessary check, never a wrong answer.  No process increments a value, so two
   processes that write at once lose nothing.
-* An odd token means that a write has begun: cached copies are not trusted until it has ended.  If a worker dies
+* An odd token means that a write has begun: cached copies are not trusted until it has ended.  If a worker ends
   meanwhile, the slot stays so until the next write.
 * A slot also holds the identity and timestamp of the object that was written last.  With it a worker recognises an
   answer of a replica that has not received that write.
 * The *epoch*, a random number too, changes when writes may have been missed (the agent lost messages, the machine was
-  booted).  No cached copy is trusted then.
-* *Trusted until*, on the monotonic clock: up to then the agent vouches that it has received all writes that other nodes
-  ended more than a second ago.  It expires by itself when the agent dies.
+  booted).  Cached copies from before are then not trusted.
+* *Trusted until*, on the monotonic clock: until then the agent has received all writes that other nodes ended more than
+  a second ago.  The agent extends it; it expires when the agent stops.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def object_digest(path: bytes) -> bytes:
 
 
 def timestamp_units(timestamp: str) -> int:
-    """Swift's ``seconds.fraction[_offset]`` in units of 10 µs; :data:`ENDED` when it is none."""
+    """Swift's ``seconds.fraction[_offset]`` in units of 10 µs; :data:`ENDED` if it is not a timestamp."""
     seconds, _, fraction = timestamp.partition("_")[0].partition(".")
     if not seconds.isdecimal() or (fraction and not fraction.isdecimal()):
         return ENDED
@@ -70,14 +70,14 @@ def _fresh() -> int:
 
 
 class WriteMarks:
-    """The mapped file; one per process, safe to keep over a fork."""
+    """The mapped file: one per process, usable after a fork."""
 
     def __init__(self, memory: mmap.mmap) -> None:
         self._memory = memory
         self._slots: int = WORD.unpack_from(memory, _SLOTS_AT)[0]
 
     def token(self, key: bytes) -> int:
-        """The object's token: it changes with each write, and is odd while a write is under way."""
+        """The object's token: it changes with each write, and is odd during a write."""
         found: int = WORD.unpack_from(self._memory, self._at(key))[0]
         return found
 
@@ -87,11 +87,11 @@ class WriteMarks:
         return newest if identity == _identity(key) else 0
 
     def begin(self, key: bytes) -> None:
-        """A write to the object may happen from now on."""
+        """Mark that a write to the object begins."""
         WORD.pack_into(self._memory, self._at(key), _fresh() | 1)
 
     def end(self, key: bytes, newest: int) -> None:
-        """A write to the object with the timestamp ``newest`` has, or may have, happened."""
+        """Mark that a write to the object with the timestamp ``newest`` has ended, or may have happened."""
         at = self._at(key)
         if newest <= ENDED:
             WORD.pack_into(self._memory, at, _fresh())
@@ -120,16 +120,16 @@ class WriteMarks:
         WORD.pack_into(self._memory, _EPOCH_AT, _fresh())
 
     def is_trusted(self) -> bool:
-        """Whether the agent vouches for the tokens now."""
+        """Whether the tokens are valid now: the agent's time has not expired."""
         until: int = WORD.unpack_from(self._memory, _TRUSTED_AT)[0]
         return time.monotonic_ns() < until
 
     def trust_until(self, until: int) -> None:
-        """The agent vouches up to ``until`` on the monotonic clock, in nanoseconds."""
+        """Mark the tokens as valid up to ``until`` on the monotonic clock, in nanoseconds."""
         WORD.pack_into(self._memory, _TRUSTED_AT, max(0, until))
 
     def report_loss(self) -> None:
-        """Note that a write is missing in the journal: the other nodes do not learn of it."""
+        """Record that the journal misses a write, of which the other nodes do not learn."""
         WORD.pack_into(self._memory, _UNTOLD_AT, _fresh())
 
     def pop_loss(self) -> bool:
@@ -152,10 +152,10 @@ def _identity(key: bytes) -> int:
 
 
 def open_write_marks(folder: Path, group: str = "", slots: int = SLOTS, boot: int | None = None) -> WriteMarks:
-    """The marks in ``folder``, made when there are none.
+    """Open the marks in ``folder``; create them if they are missing.
 
-    :param group: the Unix group that a new file is given to
-    :raises PeerError: when they can be neither opened nor made
+    :param group: the Unix group of a new file
+    :raises PeerError: when they can be neither opened nor created
     """
     size = _HEADER + slots * _SLOT.size
     try:
@@ -165,7 +165,7 @@ def open_write_marks(folder: Path, group: str = "", slots: int = SLOTS, boot: in
     except (OSError, LookupError) as error:
         raise PeerError(f"cannot share marks in `{folder}`: {error}") from error
     marks = WriteMarks(memory)
-    if WORD.unpack_from(memory, _BOOT_AT)[0] != number:  # pages may be missing, and the clock began anew
+    if WORD.unpack_from(memory, _BOOT_AT)[0] != number:  # pages may be missing, and the monotonic clock restarted
         marks.trust_until(0)
         marks.mark_missed()
         WORD.pack_into(memory, _BOOT_AT, number)

@@ -1,7 +1,7 @@
 """A worker's connection to its node's agent: a SEQPACKET socket, on which a message is sent whole or not at all.
 
-Sending never blocks.  Without an agent the worker goes on and connects again when its timer says so; the log says once
-that the agent is away, and once that it is back.
+Sending does not block.  Without an agent the worker continues, and connects again when its timer permits; the log says
+once that the agent is missing, and once that it is back.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 
 
 class AgentConnection:
-    """Base of all who speak to the agent at ``path``."""
+    """Base of the connections to the agent at ``path``."""
 
-    #: What the log says of an agent that is not there, there again, and gone.
+    #: Log messages: the agent is missing, is there again, has closed the connection.
     away_text: ClassVar[str] = "sluice: no agent at `%s`: %s"
     back_text: ClassVar[str] = "sluice: agent at `%s` is back"
     lost_text: ClassVar[str] = "sluice: lost the agent at `%s`: %s"
@@ -28,7 +28,7 @@ class AgentConnection:
         self._away = False
 
     def connect(self, hello: bytes) -> socket.socket | None:
-        """Connect, and send ``hello`` first; the socket, None when the agent is away."""
+        """Connect, and send ``hello`` first; return the socket, or None when the agent is missing."""
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         connection.setblocking(False)
         try:
@@ -47,7 +47,7 @@ class AgentConnection:
         return connection
 
     def send(self, message: bytes) -> bool:
-        """Whether the socket took ``message``; not when the agent is away or slow."""
+        """Return whether the socket accepted ``message``; it does not when the agent is missing or slow."""
         if self._socket is None:
             return False
         try:
@@ -69,5 +69,5 @@ class AgentConnection:
 
 
 def worker_name() -> str:
-    """A name for this process in a hello, which no other process and no later name is equal to."""
+    """A name for this process in a hello, unique among processes and over time."""
     return f"{os.getpid()}-{uuid.uuid4().hex[:12]}"

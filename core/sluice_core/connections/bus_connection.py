@@ -1,13 +1,14 @@
 """A connection to RabbitMQ on an asyncio loop, through pika's asyncio adapter.
 
-It connects in the background, to the hosts of the URL in turn, again and again with growing, jittered pauses, and logs
-no password.  Exchanges of ours are durable; one of somebody else's is declared as they declare it.  Forms of URLs::
+It connects in the background, to the hosts of the URL in turn, and repeats with growing, jittered pauses.  It logs no
+password.  Exchanges of Sluice are durable; an exchange of another service is declared as that service declares it.
+Forms of URLs::
 
     amqp://[user:password@]host[:port][,host[:port]…][/vhost][?heartbeat=SECONDS]
     amqps://…?ssl_ca_certs=FILE                     over TLS, see ``sluice_core.connections.urls``
 
-The hosts are those of one cluster and are tried in turn.  A host may have a login of its own (``user:password@`` before
-each, as oslo.messaging writes it), else it has that of the first.
+The hosts are those of one cluster and are tried in turn.  A host may have its own login (``user:password@`` before
+each, as oslo.messaging writes it), else it uses that of the first.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ _PATIENCE: Final = 5
 
 
 def parse_bus_url(url: str) -> ServerUrl:
-    """The parts of ``url``.
+    """Return the parts of ``url``.
 
-    :raises OptionError: naming the forms, when it is none
+    :raises OptionError: naming the forms, when ``url`` has none of them
     """
     link = parse_url(url, _SCHEMES, ("heartbeat",), FORMS)
     link.whole("heartbeat", _HEARTBEAT, 1, 3600)
@@ -47,7 +48,7 @@ def parse_bus_url(url: str) -> ServerUrl:
 
 
 def connection_parameters(link: ServerUrl) -> list[Any]:
-    """Pika's connection parameters for each host, in their order.
+    """Return pika's connection parameters for each host, in their order.
 
     :raises OptionError: when TLS is wanted and its files cannot be used
     """
@@ -75,7 +76,7 @@ _LONGEST_PAUSE: Final = 2.0
 
 
 class BusConnection:
-    """One connection with one channel, kept up; the base of publisher and consumer.
+    """One connection with one channel, which reconnects; the base of publisher and consumer.
 
     Subclasses override :meth:`_on_channel_open`, which gets a channel on which the exchange is declared and calls
     :meth:`_ready` when messages can flow, and :meth:`_on_closed`.
@@ -94,7 +95,7 @@ class BusConnection:
         self._closed = asyncio.Event()
         #: The host of this connection, or of the attempt under way.
         self.host = self._link.place
-        #: Set while messages can flow.
+        #: Set while messages can be sent and received.
         self.connected = asyncio.Event()
 
     def start(self) -> None:
@@ -133,7 +134,7 @@ class BusConnection:
         )
 
     def _channel_closed(self, channel: Any, reason: Exception) -> None:
-        """The broker closes a channel for a fault of ours (an exchange of another type); begin anew."""
+        """The broker closes a channel after a fault of this client (an exchange of another type): connect again."""
         if self._connection.is_open and not self._closing:
             log.error("bus at %s closed our channel: %s", self.host, reason)
             self._connection.close()
@@ -150,7 +151,7 @@ class BusConnection:
         self._retry = asyncio.get_running_loop().call_later(pause, self._connect)
 
     def _next_pause(self) -> float:
-        """A short one between the hosts of one round; from round to round they grow."""
+        """A short pause between the hosts of one round; from round to round the pauses grow."""
         self._failures += 1
         pause = _FIRST_PAUSE
         if self._failures % len(self._link.hosts) == 0:
@@ -167,10 +168,10 @@ class BusConnection:
         self._ready()
 
     def _on_closed(self) -> None:
-        """Called when the connection was closed; nothing to do by default."""
+        """Called when the connection was closed; does nothing by default."""
 
     async def close(self, timeout: float = 2.0) -> None:
-        """Leave the broker in order, or after ``timeout`` seconds without its consent."""
+        """Close the connection in order, or after ``timeout`` seconds without an answer from the broker."""
         self._closing = True
         if self._retry is not None:
             self._retry.cancel()

@@ -1,9 +1,9 @@
 """Receives messages from the broker.
 
-A consumer has an exclusive queue of its own, so every consumer gets every message that its bindings match.  The queue
-goes with the connection: what passes while a consumer is away is not kept, because values of the past second are of no
-use to anybody.  The queue is bounded and drops its oldest message; a gap in the numbers that our messages carry shows
-that.
+A consumer has an exclusive queue of its own, so every consumer receives every message that its bindings match.  The
+broker deletes the queue with the connection: messages during a disconnection are not kept, because values of the past
+second are then out of date.  The queue is bounded and drops its oldest message; a gap in the sequence numbers of the
+messages shows that.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Consumer(BusConnection):
 
     @property
     def bindings(self) -> tuple[str, ...]:
-        """The patterns wanted now."""
+        """The current patterns."""
         return tuple(self._bindings)
 
     def bind(self, pattern: str) -> None:
@@ -61,18 +61,18 @@ class Consumer(BusConnection):
             self._change_bindings("queue_bind", pattern)
 
     def unbind(self, pattern: str) -> None:
-        """No longer receive what only ``pattern`` matches."""
+        """Stop receiving messages that only ``pattern`` matches."""
         if pattern in self._bindings:
             del self._bindings[pattern]
             self._change_bindings("queue_unbind", pattern)
 
     async def settled(self) -> None:
-        """Wait until the broker knows exactly the bindings wanted now."""
+        """Wait until the broker has exactly the current bindings."""
         await self._settled.wait()
 
     def _change_bindings(self, what: str, pattern: str) -> None:
         if not self._queue or not self._channel.is_open:
-            return  # the coming connection binds all that is wanted then
+            return  # the next connection binds all current patterns
         self._unsettled += 1
         self._settled.clear()
         ask = getattr(self._channel, what)

@@ -1,6 +1,6 @@
 """The exchanges and routing keys of the broker, each with its reason.
 
-Agents and actor hosts meet here; dots in the names of nodes, hosts and metrics become ``_`` in routing keys.
+Agents and actor hosts use them; dots in the names of nodes, hosts and metrics become ``_`` in routing keys.
 """
 
 from __future__ import annotations
@@ -9,23 +9,23 @@ from typing import Final
 
 #: Topic exchange that agents publish metric batches to.
 METRICS_EXCHANGE: Final = "sluice.metrics"
-#: Topic exchange on which actor hosts tell each other which metrics they use, and the routing key of what is for all.
+#: Topic exchange on which actor hosts publish which metrics they use, and the routing key of messages for all hosts.
 VALUES_EXCHANGE: Final = "sluice.values"
 EVERY_HOST: Final = "values.all"
-#: Topic exchange on which agents tell each other of writes to objects, for the caches of their nodes.
+#: Topic exchange on which agents publish writes to objects, for the caches of the other nodes.
 WRITES_EXCHANGE: Final = "sluice.writes"
 
-#: Topic exchange on which agents tell what moves, and one actor host what may.
+#: Topic exchange on which agents publish their loads, and one actor host the shares.
 BANDWIDTH_EXCHANGE: Final = "sluice.bandwidth"
 
 
 def load_routing_key(node: str) -> str:
-    """Routing key of what ``node`` tells of its load: ``load.<node>``; whoever divides binds ``load.#``."""
+    """Routing key of the loads of ``node``: ``load.<node>``; the dividing host binds ``load.#``."""
     return f"load.{node.replace('.', '_')}"
 
 
 def shares_routing_key(node: str) -> str:
-    """Routing key of what is for ``node``: ``shares.<node>``."""
+    """Routing key of the shares for ``node``: ``shares.<node>``."""
     return f"shares.{node.replace('.', '_')}"
 
 
@@ -35,12 +35,12 @@ def volume_shares_routing_key(node: str) -> str:
 
 
 def rates_routing_key(controller: str) -> str:
-    """Routing key of the rates that a controller computed: ``rates.<controller>``; who divides binds ``rates.#``."""
+    """Routing key of a controller's rates: ``rates.<controller>``; the dividing host binds ``rates.#``."""
     return f"rates.{controller.replace('.', '_')}"
 
 
 def writes_routing_key(node: str) -> str:
-    """Routing key of what ``node`` tells: ``writes.<node>``; everybody binds ``writes.#``."""
+    """Routing key of the writes of ``node``: ``writes.<node>``; every agent binds ``writes.#``."""
     return f"writes.{node.replace('.', '_')}"
 
 

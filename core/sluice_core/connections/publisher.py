@@ -1,8 +1,9 @@
 """Sends messages to the broker.
 
-A publisher never blocks and never raises for a broker that is away.  Messages wait in a bounded buffer; when it is full
-its oldest message is dropped and counted.  A message leaves the buffer when the broker has confirmed it.  After a cut,
-unconfirmed messages are sent again, so a consumer may see one twice (metric batches carry a sequence number).
+A publisher does not block, and does not raise when the broker is unreachable.  Messages wait in a bounded buffer; when
+it is full its oldest message is dropped and counted.  A message leaves the buffer when the broker has confirmed it.
+After a cut, unconfirmed messages are sent again, so a consumer may see one twice (metric batches carry a sequence
+number).
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Publisher(BusConnection):
         self._blocked = False
         self._idle = asyncio.Event()
         self._idle.set()
-        #: Messages that were forgotten, because the buffer was full or the broker refused them.
+        #: Messages that were dropped, because the buffer was full or the broker refused them.
         self.dropped = 0
 
     @property
@@ -48,7 +49,7 @@ class Publisher(BusConnection):
         return len(self._waiting) + len(self._sent)
 
     def publish(self, routing_key: str, body: bytes) -> None:
-        """Send ``body`` as soon as may be."""
+        """Send ``body`` as soon as possible."""
         self._waiting.append((routing_key, body))
         if self.pending > self._limit:
             self._forget_oldest()
@@ -60,7 +61,7 @@ class Publisher(BusConnection):
         await self._idle.wait()
 
     async def close(self, timeout: float = 2.0) -> None:
-        """Wait at most ``timeout`` seconds for confirmations, then leave."""
+        """Wait at most ``timeout`` seconds for confirmations, then close the connection."""
         if self.connected.is_set():
             try:
                 async with asyncio.timeout(timeout):

@@ -1,6 +1,6 @@
-"""An account of a Swift, as its clients use it: login at Swift's own v1 or Keystone's v3, requests, answers in pieces.
+"""A Swift account, as clients use it: login at Swift's own v1 or Keystone's v3, requests, answers in pieces.
 
-Calls block on the network.  Every fault of the network, of Swift or of Keystone is a :class:`PeerError`, and no error
+Calls block on the network.  A fault of the network, of Swift or of Keystone raises :class:`PeerError`, and no error
 holds a key or a token.
 """
 
@@ -19,11 +19,11 @@ _CHUNK: Final = 1 << 16
 
 
 class SwiftAccount:
-    """One account and who uses it; threads may share it.  The constructor does not connect.
+    """One account and its user; threads may share it.  The constructor does not connect.
 
-    :param auth_url: where tokens are given: Swift's v1, or Keystone's ``/v3``
-    :param user: of Swift; of Keystone's ``project:user``, or ``domain id/project:user``
-    :param key: gives the user's key or password at each login; raises ``SluiceError`` when it cannot
+    :param auth_url: where tokens are issued: Swift's v1, or Keystone's ``/v3``
+    :param user: Swift's user; for Keystone ``project:user``, or ``domain id/project:user``
+    :param key: returns the user's key or password at each login; raises ``SluiceError`` when it cannot
     """
 
     def __init__(self, auth_url: str, user: str, key: Callable[[], str]) -> None:
@@ -37,7 +37,7 @@ class SwiftAccount:
     def request(
         self, method: str, path: str, body: Iterable[bytes] | None = None, headers: dict[str, str] | None = None
     ) -> SwiftResponse:
-        """One request; a token that is no longer good is renewed, before a body is sent in vain.
+        """Send one request; an expired token is renewed before the body is sent.
 
         :param path: below the account, quoted
         """
@@ -75,7 +75,7 @@ class SwiftAccount:
 
 
 def password_login(user: str, key: str) -> dict[str, Any]:
-    """What Keystone takes for ``[domain id/]project:user`` and a password."""
+    """The request body of a Keystone login for ``[domain id/]project:user`` and a password."""
     scope, _, name = user.rpartition(":")
     domain, _, project = scope.rpartition("/")
     of = {"domain": {"id": domain or "default"}}
@@ -84,9 +84,9 @@ def password_login(user: str, key: str) -> dict[str, Any]:
 
 
 def storage_url(raw: bytes) -> str:
-    """Where Swift is, by the catalogue that comes with a token; rather on the inside.
+    """The URL of Swift in the catalogue of a token; the internal endpoint is preferred.
 
-    :raises PeerError: when it names no Swift
+    :raises PeerError: when the catalogue has no Swift
     """
     try:
         services = json.loads(raw)["token"]["catalog"]
@@ -102,7 +102,7 @@ def storage_url(raw: bytes) -> str:
 
 
 class SwiftResponse:
-    """One request on a connection of its own, and its answer; to be closed."""
+    """One request on its own connection, and its answer; the caller closes it."""
 
     def __init__(
         self, method: str, url: str, headers: dict[str, str], body: Iterable[bytes] | None = None, timeout: float = 20.0
@@ -117,7 +117,7 @@ class SwiftResponse:
         except (OSError, http.client.HTTPException) as error:
             self._connection.close()
             raise PeerError(f"swift at `{self._place}`: {error!r}") from error
-        except BaseException:  # of what makes the body: half of it must not look like all
+        except BaseException:  # an error of the body's iterator: a partial body must not look complete
             self._connection.close()
             raise
         self.status = self._answer.status
@@ -126,7 +126,7 @@ class SwiftResponse:
     def __iter__(self) -> Iterator[bytes]:
         """The body, in pieces.
 
-        :raises PeerError: when it breaks off
+        :raises PeerError: when the body ends early
         """
         try:
             while piece := self._answer.read(_CHUNK):

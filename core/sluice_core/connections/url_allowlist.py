@@ -1,8 +1,8 @@
-"""Which hosts may be called over HTTP at URLs that users register.
+"""The hosts that Sluice may call over HTTP at URLs that users register.
 
-Whoever registers a URL must not be able to make us talk to whatever we can reach.  A listed *name* is called at global
+A user who registers a URL must not reach every host that Sluice can reach.  A listed *name* is called at global
 addresses only; loopback, link-local, private and other special addresses must be listed themselves, as addresses or
-networks.  What counts is the address that the name resolves to.
+networks.  The check applies to the address that the name resolves to.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class BadUrl(CallerError):
 
 
 def http_host(url: str) -> str:
-    """The host of an HTTP or HTTPS URL without login and fragment; connects to nothing.
+    """Return the host of an HTTP or HTTPS URL without login and fragment; connects to nothing.
 
     :raises BadUrl: with the reason
     """
@@ -64,18 +64,18 @@ class UrlAllowlist:
 
     @classmethod
     def from_option(cls, text: str) -> UrlAllowlist:
-        """Out of a configuration's list with commas."""
+        """Parse a configuration's comma-separated list."""
         return cls(text.split(","))
 
     def admits(self, host: str) -> bool:
-        """Whether ``host`` may be called at any address at all; a name that is not listed may be at a listed one."""
+        """Whether ``host`` may be called at some address; an unlisted name may resolve to a listed address."""
         try:
             return self._listed(ipaddress.ip_address(host))
         except ValueError:
             return bool(self._networks) or self._named(host)
 
     def refusal(self, host: str, address: str) -> str:
-        """Why ``host`` may not be called at ``address``; empty when it may."""
+        """The reason why ``host`` may not be called at ``address``; empty when it may."""
         called = ipaddress.ip_address(address.partition("%")[0])
         if self._listed(called):
             return ""
@@ -85,9 +85,9 @@ class UrlAllowlist:
         return f"host `{host}` is at `{special[0]}`, which is no global address and not listed" if special else ""
 
     def choose(self, host: str, addresses: Iterable[str]) -> list[str]:
-        """The ``addresses`` of ``host`` at which it may be called; connect to these and resolve no more.
+        """Return the ``addresses`` at which ``host`` may be called; connect to these without another resolution.
 
-        :raises BadUrl: when it may be called at none of them
+        :raises BadUrl: when ``host`` may be called at none of them
         """
         refusals = {address: self.refusal(host, address) for address in dict.fromkeys(addresses)}
         allowed = [address for address, refusal in refusals.items() if not refusal]
@@ -113,7 +113,7 @@ class UrlAllowlist:
 
 
 def _meant(address: Address) -> list[Address]:
-    """``address`` and those that it stands for: IPv4 inside IPv6 goes where that goes."""
+    """Return ``address`` and the addresses that it stands for: IPv4 embedded in IPv6."""
     meant: list[Address] = [address]
     if isinstance(address, ipaddress.IPv6Address):
         teredo = address.teredo

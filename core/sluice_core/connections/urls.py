@@ -3,12 +3,12 @@
 One URL holds everything: hosts (several between commas), login, TLS.  Schemes such as ``rediss`` and ``amqps`` mean
 TLS; these options may then follow the ``?``, named as redis-py names them::
 
-    ssl_ca_certs=FILE        authorities that may sign the server's certificate; by default those of the system
-    ssl_certfile=FILE        our own certificate, where the server asks for one
-    ssl_keyfile=FILE         its key, where that is another file
+    ssl_ca_certs=FILE        authorities that may sign the server's certificate (default: the system's)
+    ssl_certfile=FILE        the client's certificate, if the server requires one
+    ssl_keyfile=FILE         its key, if that is another file
     ssl_check_hostname=false the certificate need not name the host (it must be signed all the same)
 
-A server's certificate is always verified; there is no option against that.
+A server's certificate is always verified, without an option to disable this.
 
 No password appears in an error, a log or a ``repr``: messages name a URL by its hosts and ports, and a URL that cannot
 be parsed only by its scheme.
@@ -55,18 +55,18 @@ class ServerUrl:
 
     @property
     def place(self) -> str:
-        """Hosts and ports, for people."""
+        """Hosts and ports, for messages."""
         return ",".join(map(str, self.hosts)) or self.path
 
     def whole(self, name: str, default: int, low: int = 0, high: int = 2**31) -> int:
-        """The option ``name`` as a whole number.
+        """Return the option ``name`` as a whole number.
 
-        :raises OptionError: when it is none between ``low`` and ``high``
+        :raises OptionError: when it is not a whole number between ``low`` and ``high``
         """
         return whole_number(self.options.get(name, str(default)), f"option `{name}`", low, high)
 
     def tls(self) -> ssl.SSLContext:
-        """What TLS needs, read from the files that the options name.
+        """Return the TLS context, from the files that the options name.
 
         :raises OptionError: naming the option whose file cannot be used
         """
@@ -86,12 +86,12 @@ class ServerUrl:
 
 
 def parse_url(url: str, schemes: Mapping[str, int], options: Iterable[str], forms: str) -> ServerUrl:
-    """The parts of ``url``.
+    """Return the parts of ``url``.
 
-    :param schemes: the schemes that are possible, and their usual ports; 0 for those with a path and no host
-    :param options: names that may stand after the ``?``, beside those of TLS
-    :param forms: what was expected, for errors
-    :raises OptionError: when it is none of these
+    :param schemes: the possible schemes, and their default ports; 0 for those with a path and no host
+    :param options: names that may stand after the ``?``, besides those of TLS
+    :param forms: the expected forms, for errors
+    :raises OptionError: when ``url`` has none of these forms
     """
     scheme = url.partition("://")[0] if "://" in url else ""
     try:
@@ -101,7 +101,7 @@ def parse_url(url: str, schemes: Mapping[str, int], options: Iterable[str], form
         given_options = _read_options(parts, (*options, *TLS_OPTIONS))
         hosts = _hosts(parts, schemes[parts.scheme])
     except ValueError as error:
-        # what the error of a parser quotes may hold a part of the password
+        # the text of a parser's error may hold a part of the password
         known = error if isinstance(error, _Fault) else "it cannot be taken apart (are `@ : / ? #` in names encoded?)"
         if scheme not in schemes:
             known = f"scheme `{scheme}` is not known" if scheme.replace("+", "").isalnum() else "it has no scheme"
@@ -116,7 +116,7 @@ class _Fault(ValueError):
 
 
 def whole_number(text: str, what: str, low: int = 0, high: int = 2**31) -> int:
-    """``text`` as a number.
+    """Return ``text`` as a number.
 
     :raises OptionError: naming ``what``
     """
@@ -171,9 +171,9 @@ def _read_options(parts: SplitResult, known: Iterable[str]) -> dict[str, str]:
 
 
 def check_hostname(options: Mapping[str, str]) -> bool:
-    """Whether the server's certificate must name the host.
+    """Return whether the server's certificate must name the host.
 
-    :raises OptionError: when that option is neither true nor false
+    :raises OptionError: when the option is neither true nor false
     """
     text = options.get("ssl_check_hostname", "true").lower()
     if text not in ("true", "false"):
@@ -182,7 +182,7 @@ def check_hostname(options: Mapping[str, str]) -> bool:
 
 
 def _no_password() -> str:
-    """Instead of OpenSSL's question on the terminal; an encrypted key cannot be used."""
+    """Replaces OpenSSL's question on the terminal; an encrypted key cannot be used."""
     return ""
 
 

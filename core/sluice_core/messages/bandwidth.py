@@ -6,7 +6,7 @@ the object servers each copy counts.
 
 What changes every second travels over the broker.  Each agent sends its :class:`NodeLoad`; one actor host allocates and
 sends every node its :class:`Shares`.  The rates that a global controller computed reach that host as
-:class:`ControllerRates`.  Documents for people are in ``sluice_core.messages.bandwidth_report``.
+:class:`ControllerRates`.  Documents for operators are in ``sluice_core.messages.bandwidth_report``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ GET: Final = "GET"
 PUT: Final = "PUT"
 REPLICATION: Final = "REPLICATION"
 METHODS: Final = (GET, PUT, REPLICATION)
-#: Where bytes are held back and counted.
+#: The sides on which bytes are held back and counted.
 SIDES: Final = (PROXY, STORAGE_NODE)
 
 #: The parameters of ``SET bandwidth`` that are rates, by method: floor, ceiling, floor of each object server.
@@ -75,7 +75,8 @@ REPLICATION_FLOW: Final = Flow(NO_ACCOUNT, REPLICATION)
 
 @dataclass(frozen=True, slots=True)
 class Objective(Message):
-    """What one assignment of kind ``bandwidth`` guarantees for one method; rates in bytes per second, 0 for none.
+    """The floor and ceiling of one assignment of kind ``bandwidth`` for one method; rates in bytes per second, 0 for
+    none.
 
     ``level`` is tenant or container, ``select`` name, group or all, ``name`` the path, the group's name, or empty.
     ``storage_policy`` is a name or an index as it was written, empty for all.  ``node_floor`` is the floor on each
@@ -100,7 +101,7 @@ class Objective(Message):
 
 
 def priority_level(name: object) -> int:
-    """The level of best effort, 1 to 7, that a class's name or number means."""
+    """Return the level of best effort, 1 to 7, of a class's name or number."""
     text = str(name).lower()
     return CLASSES[text] if text in CLASSES else min(max(int(text), 1), 7)
 
@@ -140,7 +141,7 @@ class Load(NamedTuple):
     """The traffic of one flow on one side of one node, on one device, in the last second.
 
     ``device`` is empty at proxies.  ``moved`` is bytes of payload.  ``open`` is the mean number of transfers, and
-    ``waiting`` the mean number that we held back (0 when none is open at the end of the second).
+    ``waiting`` the mean number that were held back (0 when none is open at the end of the second).
     """
 
     side: str
@@ -160,9 +161,9 @@ class Load(NamedTuple):
 
 
 class MovedObject(NamedTuple):
-    """One object in transfer through an object server: ``rate`` in bytes per second, ``range`` as in ``0-end``.
+    """One object in transfer through an object server: ``rate`` in bytes per second, ``range`` such as ``0-end``.
 
-    ``server`` is ``ip:port`` of that object server; it does not travel, :class:`NodeLoad` fills it in.
+    ``server`` is ``ip:port`` of that object server; it is not sent, :class:`NodeLoad` fills it in.
     """
 
     device: str
@@ -175,21 +176,21 @@ class MovedObject(NamedTuple):
     server: str = ""
 
     def wire_row(self) -> tuple[str | int | float, ...]:
-        """The fields that travel."""
+        """The fields that are sent."""
         return self[:-1]
 
 
 #: Objects in one report of a node, the fastest first.
 MOST_OBJECTS: Final = 200
-#: Device, storage policy, account, name, method, range: what a :class:`MovedObject` says besides rate and server.
+#: Device, storage policy, account, name, method, range: the fields of a :class:`MovedObject` besides rate and server.
 ObjectKey = tuple[str, int, str, str, str, str]
 _RATE: Final = attrgetter("rate")
 
 
 def fastest_objects(rates: Mapping[ObjectKey, float]) -> tuple[MovedObject, ...]:
-    """At most :data:`MOST_OBJECTS` of the objects with these rates, the fastest first.
+    """Return at most :data:`MOST_OBJECTS` of the objects with these rates, the fastest first.
 
-    Each method has its equal part of them as long as it has so many: uploads are reported beside faster downloads.
+    Each method has an equal part of them if it has that many: uploads are reported beside faster downloads.
     """
     by_method: dict[str, list[MovedObject]] = {}
     for key, rate in rates.items():
@@ -214,7 +215,7 @@ class NodeLoad(PackedMessage):
     recognised.  ``server`` is ``ip:port`` of the node's object server; ``servers`` maps a device to another server's
     ``ip:port`` (where each device has a port of its own).  ``capacity`` maps a side to method → bytes per second as
     configured or calibrated; the dividing host estimates what is missing.  ``sides`` are those that workers serve here
-    now; ``gone`` says that there were some and none is left.
+    now; ``gone`` is true when there were workers and none is left.
     """
 
     node: str
@@ -295,10 +296,10 @@ _BOUNDS: Final[Bounds] = {"rate": (0.0, MOST_RATE)}
 
 
 class Rate(NamedTuple):
-    """What one flow may move on one node, in bytes of payload per second.
+    """The rate of one flow on one node, in bytes of payload per second.
 
-    ``storage_policy`` is the storage policy's index; ``container`` is empty but for flows that a policy of containers
-    names (``sluice_core.messages.bandwidth.Flow``).
+    ``storage_policy`` is the storage policy's index; ``container`` is empty except for flows that a policy of
+    containers names (``sluice_core.messages.bandwidth.Flow``).
     """
 
     node: str
@@ -310,13 +311,13 @@ class Rate(NamedTuple):
 
     @property
     def flow(self) -> Flow:
-        """The flow that may move so much."""
+        """The flow with this rate."""
         return Flow(self.account, self.method, self.storage_policy, self.container)
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerRates(PackedMessage):
-    """One answer of a controller: all ``rows`` that hold for ``methods``; flows without a row are not held back.
+    """One answer of a controller: all ``rows`` for ``methods``; flows without a row are not limited.
 
     :param term: of the ownership of the controller; the answer of a greater term is newer
     :param at: Unix time of the answer

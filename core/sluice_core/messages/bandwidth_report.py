@@ -1,7 +1,7 @@
-"""What people see of bandwidth: the documents in Redis that describe the last second.
+"""The bandwidth reports for operators: the documents in Redis that describe the last second.
 
 The dividing host writes the :class:`BandwidthReport` once a second.  It writes the :class:`IdleFlowReport` beside it
-only when that changes: ten thousand guarantees of which nothing moves cost nothing then.
+only when that changes: ten thousand floors without traffic then cost nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sluice_core.messages.base import Message
 
 
 class CachedJson(dict[str, Any]):
-    """A row or a mapping that stays the same from one second to the next: its JSON is made once.
+    """A row or a mapping that stays the same from one second to the next; its JSON is encoded once.
 
     It must not be changed.
     """
@@ -37,7 +37,7 @@ class CachedJson(dict[str, Any]):
 
 @dataclass(frozen=True)
 class IdleFlowReport(Message):
-    """The guaranteed flows of which nothing moves; ``rows`` are as the ``flows`` of a :class:`BandwidthReport`.
+    """The flows with an objective and without traffic; ``rows`` are as the ``flows`` of a :class:`BandwidthReport`.
 
     Redis keeps it under its ``digest``, which the report names (field ``promises``).
     """
@@ -61,21 +61,21 @@ class IdleFlowReport(Message):
 
 @dataclass(frozen=True, slots=True)
 class BandwidthReport(Message):
-    """What was measured and assigned in the last second, for people (REST, dashboards).
+    """The measured and assigned bandwidth of the last second, for REST and dashboards.
 
-    ``flows`` are those that are active, and have ``account, container, method, policy, floor, ceiling, share, measured,
-    waiting, active, met, short`` (``met`` is what of the floor the cluster can carry, ``short`` what is missing) and
-    ``policies`` (ids of the policies that speak of it); those with an objective of their own also ``asked`` and
-    ``node_asked``, its floors as they were written: over the whole cluster, and on each object server.
+    ``flows`` are the active flows, and have ``account, container, method, policy, floor, ceiling, share, measured,
+    waiting, active, met, short`` (``met`` is the part of the floor that the cluster can carry, ``short`` the missing
+    part) and ``policies`` (ids of the policies that apply to it); those with an objective of their own also have
+    ``asked`` and ``node_asked``, the floors as they were written: over the whole cluster, and on each object server.
     ``nodes`` have ``node, server, side, method, capacity, source`` (configured, estimated or unknown), ``assigned,
     measured, at``.  ``parts`` have ``node, side, device, account, container, method, policy, share, measured``.
     ``objects`` have ``node, server`` and the fields of :class:`~sluice_core.messages.bandwidth.MovedObject`.
-    ``infeasible`` maps a policy's id to the bytes per second that are missing, ``lacking`` to these by parameter.
+    ``infeasible`` maps a policy's id to its missing bytes per second, ``lacking`` to these by parameter.
     ``policies`` maps the index of each storage policy, as text, to its name.  ``left_out`` maps a list's name to how
-    many of its rows are not shown.  ``took`` is how many seconds the round took.  ``promises`` is the digest of the
-    :class:`IdleFlowReport` beside it, of which ``idle`` rows are shown.  ``controllers`` maps a method to the global
-    controller whose rates were assigned, and ``sides`` a method to the side that holds its bytes back.  Rates in bytes
-    per second.
+    many of its rows are not shown.  ``took`` is the duration of the round in seconds.  ``promises`` is the digest of
+    the :class:`IdleFlowReport` beside it, of which ``idle`` rows are shown.  ``controllers`` maps a method to the
+    global controller whose rates were assigned, and ``sides`` a method to the side that holds its bytes back.  Rates in
+    bytes per second.
     """
 
     at: float
@@ -97,7 +97,7 @@ class BandwidthReport(Message):
     sides: Mapping[str, str] = field(default_factory=dict)
 
     def with_idle(self, idle_flows: IdleFlowReport | None) -> BandwidthReport:
-        """This report with the first ``idle`` rows of ``idle_flows`` that are not active, in their order.
+        """Return this report with the first ``idle`` rows of ``idle_flows`` that are not active, in their order.
 
         :param idle_flows: None when it cannot be read; its rows then count as left out
         """
@@ -120,5 +120,5 @@ def _json(data: Any) -> bytes:
 
 
 def _promised_to(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What is idle while no flow of it is active."""
+    """The key by which an idle flow is compared with the active flows."""
     return row.get("account"), row.get("container"), row.get("method")

@@ -1,14 +1,14 @@
 """The base of all messages: frozen, versioned dataclasses with one ``encode``/``decode`` pair.
 
-Documents that people may look at in Redis are JSON; messages that are sent every second are MessagePack.  A field's
+Documents that an operator may read in Redis are JSON; messages that are sent every second are MessagePack.  A field's
 name is its name on the wire.  A decoder ignores unknown *fields*, so that a newer sender may add some.  An unknown
 *version* is a :class:`DecodeError` that keeps the bytes.
 
 A class declares the shapes of its fields beside them:
 
 * ``nested``: field → class of the message, or messages, in it;
-* ``row_types``: field → named tuple of each of its rows, and the bounds of that tuple's numbers, so that sums of what
-  came over the wire stay finite;
+* ``row_types``: field → named tuple of each of its rows, and the bounds of that tuple's numbers, so that sums of
+  received values stay finite;
 * ``rates``: fields with numbers by name, which may be mappings of mappings; each is a rate.
 
 Fields annotated as tuples become tuples.
@@ -42,7 +42,7 @@ Bounds = Mapping[str, tuple[float, float]]
 def check_number(where: str, value: Any, least: float = 0.0, most: float = MOST) -> None:
     """Check one number.
 
-    :raises DecodeError: naming ``where``, when ``value`` is no number between the two
+    :raises DecodeError: naming ``where``, when ``value`` is not a number between ``least`` and ``most``
     """
     try:
         if least <= value <= most:
@@ -115,7 +115,7 @@ class Message:
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
-        """The message that ``data`` (of ``to_data``) describes.
+        """Return the message that ``data`` (of ``to_data``) describes.
 
         :raises DecodeError: when a field is missing, of a wrong shape or out of bounds
         """
@@ -156,9 +156,9 @@ class Message:
 
     @classmethod
     def decode(cls, raw: bytes) -> Self:
-        """The message in ``raw``.
+        """Return the message in ``raw``.
 
-        :raises DecodeError: with the bytes, when they are no message of this kind and version
+        :raises DecodeError: with the bytes, when they are not a message of this kind and version
         """
         try:
             data = msgpack.unpackb(raw) if cls.binary else json.loads(raw)

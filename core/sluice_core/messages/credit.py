@@ -7,11 +7,11 @@ It runs over a Unix socket that keeps messages apart (SEQPACKET), at the path of
   just after each second.
 * The agent answers with :class:`Grant` as soon as it has credit to give, in the order of the requests within a flow,
   and never gives more than it has.  Each second it sends the rates that changed, in a :class:`Grant` of no bytes, so
-  that those of all workers together are about the node's share.  It sends :class:`PriorityUpdate` when that changes,
-  and :class:`Renegotiate` when an earlier answer that a flow is free no longer holds.
+  that the sum over all workers is about the node's share.  It sends :class:`PriorityUpdate` when that changes, and
+  :class:`Renegotiate` when an earlier answer that a flow is free no longer holds.
 
-A worker that receives nothing for two seconds, or whose connection ends, goes on at the last rate that it received;
-flows without one go on at :attr:`PriorityUpdate.alone`.
+A worker that receives nothing for two seconds, or whose connection ends, continues at the last rate that it received;
+flows without one continue at :attr:`PriorityUpdate.alone`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sluice_core.messages.base import MOST, MOST_RATE, MOST_TOTAL, NO_BOUND, Bou
 
 #: Suffix of the socket for credit, beside the socket for counters.
 CREDIT_SUFFIX: Final = ".credit"
-#: No message is longer; rows that do not fit go with the next.
+#: The longest message; rows that do not fit are sent in the next one.
 MESSAGE_LIMIT: Final = 64 * 1024
 #: Unlimited credit, in :attr:`CreditGrant.size`.
 FREE: Final = -1
@@ -45,10 +45,10 @@ _SAMPLE_BOUNDS: Final[Bounds] = {
 
 
 class CreditRequest(NamedTuple):
-    """A request for ``size`` bytes; negative: so many are given back.  ``waiting`` transfers wait for them.
+    """A request for ``size`` bytes; a negative ``size`` returns bytes.  ``waiting`` transfers wait for them.
 
-    ``ceiling`` (bytes per second, 0: none) is the flow's ceiling over the whole cluster, as far as the worker knows it
-    from policies.  It holds until the flow has a share.
+    ``ceiling`` (bytes per second, 0: none) is the flow's ceiling over the whole cluster, if the worker knows it from
+    policies.  It holds until the flow has a share.
     """
 
     account: str
@@ -68,7 +68,7 @@ class CreditRequest(NamedTuple):
 class CreditGrant(NamedTuple):
     """A grant of ``size`` bytes (0 or more, or :data:`FREE`).
 
-    ``rate`` (bytes per second) is what this worker may go on with while the agent is away, -1 for a free flow.
+    ``rate`` (bytes per second) is the rate of this worker while the agent is missing, -1 for a free flow.
     """
 
     account: str
@@ -87,8 +87,8 @@ class CreditGrant(NamedTuple):
 class TrafficSample(NamedTuple):
     """Running totals of one flow on one device in this worker, since its :class:`CreditHello`.
 
-    ``moved`` is bytes.  ``busy`` and ``held`` are transfer-seconds: of all open transfers, and of those held back by
-    us.  ``open`` and ``waiting`` are the numbers of both now.
+    ``moved`` is bytes.  ``busy`` and ``held`` are transfer-seconds: of all open transfers, and of those that were held
+    back.  ``open`` and ``waiting`` are the present numbers of both.
     """
 
     account: str
@@ -174,7 +174,7 @@ class PriorityUpdate(PackedMessage):
     """All I/O levels other than :data:`~sluice_core.messages.bandwidth.NO_CLASS`; ``active`` when any objective is.
 
     ``spares`` is ``bandwidth.Shares.spares``, for proxies.  ``alone`` maps a method to the fallback rate (bytes per
-    second) of a flow that is new to the worker while the agent is away; flows of a missing method are not limited.
+    second) of a flow that is new to the worker while the agent is missing; flows of a missing method are not limited.
     """
 
     rows: tuple[Level, ...] = ()
@@ -188,7 +188,7 @@ class PriorityUpdate(PackedMessage):
 
 @dataclass(frozen=True, slots=True)
 class Renegotiate(PackedMessage):
-    """Flows that were free may be limited now: the worker sends its requests again."""
+    """Flows that were free may have a limit now: the worker sends its requests again."""
 
 
 _KINDS: Final[Mapping[int, type[Message]]] = {
@@ -208,9 +208,9 @@ def pack(message: Message) -> bytes:
 
 
 def unpack(raw: bytes) -> Message:
-    """The message in ``raw``.
+    """Return the message in ``raw``.
 
-    :raises DecodeError: with the bytes, when it is none of this protocol
+    :raises DecodeError: with the bytes, when they are not a message of this protocol
     """
     kind = _KINDS.get(raw[0]) if raw else None
     if kind is None:

@@ -1,8 +1,8 @@
-"""``elasticity``: which space an item belongs to, out of the assignments that concern it.
+"""``elasticity``: which space an item belongs to, from the assignments that apply to it.
 
-A *space* is what one sentence with a ``target_size`` keeps below it: a container, all of a tenant, the whole cluster;
-of groups and ALL each member by itself.  A narrower sentence with ``floor`` or ``weight`` in its place describes a
-*part* of that space: how much of the target its own bytes get.
+A *space* is the scope that one sentence with a ``target_size`` keeps below that size: a container, all of a tenant, the
+whole cluster; of groups and ALL each member by itself.  A narrower sentence with ``floor`` or ``weight`` in its place
+describes a *part* of that space: how much of the target its own bytes get.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final
 from sluice_core.describe import Scalar
 from sluice_core.messages.policies import CLUSTER, CONTAINER, TENANT, Assignment
 
-#: The keywords of kind ``motif``: to keep a space below a size, and to attach a motif to what is stored.
+#: The keywords of kind ``motif``: one keeps a space below a size, one attaches a motif to stored objects.
 ELASTICITY: Final = "elasticity"
 ATTACH: Final = "motif"
 
@@ -24,7 +24,7 @@ MIN_AGE: Final = "min_age"
 VERIFY: Final = "verify"
 FLOOR: Final = "floor"
 WEIGHT: Final = "weight"
-#: What is said of a space, and what of a part of one.
+#: The parameters of a space, and of a part of a space.
 OF_SPACES: Final = (TARGET_SIZE, POLICY, MIN_AGE, VERIFY)
 OF_PARTS: Final = (FLOOR, WEIGHT)
 
@@ -38,8 +38,8 @@ WHOLE_CLUSTER: Final = "*"
 class SpacePart:
     """A part of a space.
 
-    :param floor: bytes that it gets whatever the others demand
-    :param weight: its part of what is above floors
+    :param floor: bytes that it receives before the space above floors is divided
+    :param weight: its relative part of the space above floors
     """
 
     path: str
@@ -54,9 +54,9 @@ class Space:
     :param path: ``account/container``, ``account``, or :data:`WHOLE_CLUSTER`
     :param target_size: plain bytes of expanded items
     :param policy: one of :data:`POLICIES`: which items are contracted first
-    :param min_age: seconds; what is younger stays
-    :param verify: one of :data:`VERIFICATIONS`: what is proven before bytes go
-    :param said_by: the policy that says so
+    :param min_age: seconds; younger items are not contracted
+    :param verify: one of :data:`VERIFICATIONS`: the check before an item's bytes are removed
+    :param said_by: the policy that describes the space
     """
 
     path: str
@@ -70,16 +70,16 @@ class Space:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """The space of an item, and the part of it, which is the space itself where no part is described."""
+    """The space of an item, and the item's part of it; without described parts, the part is the space itself."""
 
     space: Space
     part: SpacePart
 
 
 def elasticity_rules(narrowest_first: Sequence[Assignment | None]) -> tuple[Assignment, ...]:
-    """The rules that hold, given the one that decides at each scope: parts, then the space that they are of.
+    """Return the rules in force, from the deciding assignment of each scope: parts, then the space that they belong to.
 
-    A DELETE ends what is wider.
+    A DELETE ends wider rules.
     """
     rules: list[Assignment] = []
     for assignment in narrowest_first:
@@ -94,7 +94,7 @@ def elasticity_rules(narrowest_first: Sequence[Assignment | None]) -> tuple[Assi
 
 
 def membership(pipeline: Sequence[Assignment], account: str, container: str) -> Membership | None:
-    """The space and the part that what lies in a container belongs to; None when it belongs to none.
+    """Return the space and the part of the items in a container; None when it belongs to no space.
 
     :param pipeline: of kind ``motif``, as ``sluice_core.resolve`` gives it
     """

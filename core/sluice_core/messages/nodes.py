@@ -22,13 +22,13 @@ class NodeReport(Message):
     adopted; ``detail`` names both) or ``failed`` (snapshot cannot be written; ``detail`` says why).
     ``refused`` maps an assignment id, or ``upload/<key>``, to the reason (at most 100).  ``dropped``
     counts metric batches lost.
-    ``storage`` is ``ready`` when all storage daemons of the node run our disk files, else it names those that
-    do not; empty on a node without any.  ``plugins`` maps each installed plugin that a Swift process of the node runs
-    without to the reason.  ``konnector`` is the URL of the node's konnector, empty on a node without one, and
-    ``volume_faults`` maps the id of each volume that is broken there to the reason.  ``unconfirmed_volumes`` maps the
-    id of each volume that it took over to that of its attachment, until it is told whether that still holds.
-    ``motifs`` is ``ready`` when all proxy workers of the node know contracted objects, else it names those that do not;
-    empty from an agent that does not know motifs itself.
+    ``storage`` is ``ready`` when all storage daemons of the node run Sluice's disk files, else it names the other
+    daemons; empty on a node without storage daemons.  ``plugins`` maps each installed plugin that a Swift process of
+    the node left out to the reason.  ``konnector`` is the URL of the node's konnector, empty on a node without one, and
+    ``volume_faults`` maps the id of each broken volume there to the reason.  ``unconfirmed_volumes`` maps the id of
+    each volume that the konnector took over to the id of its attachment, until the API has confirmed the attachment.
+    ``motifs`` is ``ready`` when all proxy workers of the node support contracted objects, else it names the other
+    workers; empty from an agent without support for motifs.
     """
 
     node: str
@@ -55,17 +55,17 @@ class NodeReport(Message):
 
 @dataclass(frozen=True, slots=True)
 class Hello(PackedMessage):
-    """First message of a Swift worker to its agent: its identity and what it can enforce.
+    """First message of a Swift worker to its agent: its identity and the actions that it can enforce.
 
     ``actions`` maps each installed keyword to its version; ``gauges`` names the metrics whose
-    values are levels rather than running totals.  ``disk_file`` is the version of our disk files in a process
-    that uses them (object server, auditor, …), 0 elsewhere; ``stored`` are the keywords that they can obey.
-    ``quantiles`` maps each metric that is a quantile to the name of its sketch and the quantile.
-    ``plugins`` maps each installed plugin that the process left out to the reason.
-    ``url`` is where the controller can call the process, empty for those that it never calls.  ``volume_faults`` maps
-    the id of each volume that is broken in a konnector to the reason, ``refused_code`` the digest of each uploaded
-    filter that it does not use any more.  ``unconfirmed_volumes`` as of :class:`NodeReport`.  ``motifs`` is the version
-    of contracted objects that a proxy worker knows, 0 when it knows none.
+    values are levels rather than running totals.  ``disk_file`` is the version of Sluice's disk files in a process
+    that uses them (object server, auditor, …), 0 elsewhere; ``stored`` are the keywords that the disk files can
+    enforce.  ``quantiles`` maps each metric that is a quantile to the name of its sketch and the quantile.  ``plugins``
+    maps each installed plugin that the process left out to the reason.  ``url`` is at which the controller can call the
+    process, empty for processes that it does not call.  ``volume_faults`` maps the id of each broken volume of a
+    konnector to the reason, ``refused_code`` the digest of each uploaded filter that the process no longer uses.
+    ``unconfirmed_volumes`` as of :class:`NodeReport`.  ``motifs`` is the version of contracted objects that a proxy
+    worker supports, 0 for none.
     """
 
     worker: str
@@ -100,10 +100,10 @@ STORAGE_STATE_SUFFIX: Final = ".storage"
 
 @dataclass(frozen=True, slots=True)
 class StorageState(Message):
-    """Which storage daemons of a node are known to run our disk files, as the agent keeps it in files.
+    """The storage daemons of a node that run Sluice's disk files, as the agent records them in files.
 
     ``daemons`` maps a role (``object-auditor``) to the data of its last :class:`Hello`; ``waiting`` names those
-    that must come before an object server may transform anything.
+    that must report before an object server may transform objects.
     """
 
     daemons: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -115,10 +115,10 @@ class Counters(PackedMessage):
     """Running totals of a worker, sent each second: the rows that changed since they were last delivered.
 
     ``rows`` are ``[path, born, [value, ...]]``: ``path`` is ``account`` or ``account/container``,
-    ``born`` changes when the worker forgot the path and began again at zero (it is
-    :func:`sluice_core.metrics.totals.birth`, so that an agent can tell rows older than itself), the
+    ``born`` changes when the worker forgot the path and restarted at zero (it is
+    :func:`sluice_core.metrics.totals.birth`, so that an agent recognises rows older than itself), the
     values in the order of :attr:`Hello.metrics`.  ``snapshot`` is the id of the snapshot folder
-    that the worker reads, so that an agent knows when a replaced one is really in use.
+    that the worker reads, so that an agent knows when a replaced one is in use.
     ``sketches`` maps the name of a sketch to a list for each row: bucket, running total, bucket, … of the buckets that
     changed.
     """
@@ -149,11 +149,11 @@ class MetricBatch(PackedMessage):
     """All values of one metric on one node for one wall-clock window.
 
     ``window`` is the unix second at which the window began; ``values`` maps a granularity to
-    ``{path: value}`` in the metric's unit.  A batch without values says: nothing happened here.
+    ``{path: value}`` in the metric's unit.  A batch without values means no activity.
     Of a mean, ``weights`` has the weight of each value; of a ``quantile`` (0.95) ``sketches`` has the packed sketch
     behind each value.  Nodes merge by ``sluice_core.metrics.merge``.
     ``seq`` counts a node's batches of this metric, so that consumers see gaps.
-    ``merge`` says which value of several nodes counts, :data:`HIGHEST` or :data:`LOWEST`; empty: they add up.
+    ``merge`` says which value of several nodes is used, :data:`HIGHEST` or :data:`LOWEST`; empty: they add up.
     """
 
     node: str
@@ -176,7 +176,7 @@ class MetricBatch(PackedMessage):
 
 
 def _check_sketches(sketches: Iterable[Sequence[float]]) -> None:
-    """Whether each is pairs of a bucket and a count.
+    """Check that each sketch consists of pairs of a bucket and a count.
 
     :raises DecodeError: when one is not
     """

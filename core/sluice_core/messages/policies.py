@@ -17,9 +17,9 @@ TENANT: Final = "tenant"
 CLUSTER: Final = "cluster"
 VOLUME: Final = "volume"
 LEVELS: Final = (OBJECT, CONTAINER, TENANT, CLUSTER, VOLUME)
-#: Level → its rank; nothing is in a volume and in a container, so volumes and objects share theirs.
+#: Level → its rank; no item is both in a volume and in a container, so volumes and objects share ranks.
 _RANKS: Final = {OBJECT: 0, VOLUME: 0, CONTAINER: 1, TENANT: 2, CLUSTER: 3}
-#: Levels that are about one of both worlds → which; tenants and the cluster have objects and volumes.
+#: Levels of only one resource type → that type; tenants and the cluster have objects and volumes.
 LEVELS_ABOUT: Final = {OBJECT: OBJECTS, CONTAINER: OBJECTS, VOLUME: VOLUMES}
 
 NAME: Final = "name"
@@ -39,7 +39,7 @@ class Target(Message):
 
     ``level`` object, container, tenant, cluster or volume; ``select`` name, group or all;
     ``name`` is ``account[/container[/object]]``, or ``account/volume id``, for a name, the group's name for a group,
-    empty for ALL and CLUSTER.  ``label`` keeps the words of the sentence where they differ
+    empty for ALL and CLUSTER.  ``label`` keeps the words of the sentence if they differ
     (a project's name whose id is in ``name``, an alias).
     """
 
@@ -66,8 +66,8 @@ class Assignment(Message):
     group or ALL fired for one member; ``member`` then is that member's path at the level of
     ``target`` (whose rank stays that of the sentence).  ``when`` is the predicate over the
     request that remains.  ``created`` (unix milliseconds) of the policy: the newer wins.
-    ``existing`` is true when objects that are stored already are to be brought to it, too.
-    ``about`` says whether it is about objects, volumes or both; the level of its target may narrow that
+    ``existing`` is true when stored objects are to be brought to it, too.
+    ``about`` says whether it applies to objects, volumes or both; the level of its target may narrow that
     (:meth:`concerns`).
     """
 
@@ -91,12 +91,12 @@ class Assignment(Message):
     nested: ClassVar[Mapping[str, type[Message]]] = {"target": Target}
 
     def concerns(self, what: str) -> bool:
-        """Whether it may hold for some of ``what``, OBJECTS or VOLUMES."""
+        """Whether it can apply to ``what``, OBJECTS or VOLUMES."""
         only = LEVELS_ABOUT.get(self.target.level)
         return what in self.about if only is None else what == only
 
     def path(self) -> str:
-        """The path this assignment is filed under; empty for ALL, groups and CLUSTER."""
+        """The path under which this assignment is stored; empty for ALL, groups and CLUSTER."""
         return self.member or (self.target.name if self.target.select == NAME else "")
 
 
@@ -106,8 +106,8 @@ class Policy(Message):
 
     ``source`` as written, ``text`` canonical, ``plan`` the compiled plan's data
     (``sluice_dsl.plan.Plan``); ``dynamic`` says whether an actor runs for it.  Times are unix
-    milliseconds.  ``origin`` says what wrote its sentence, ``stereotype/<name>``, ``deploy/<keyword>``,
-    ``bw/<account>`` or ``slo/<account>``; empty when somebody did.
+    milliseconds.  ``origin`` names the writer of its sentence, ``stereotype/<name>``, ``deploy/<keyword>``,
+    ``bw/<account>`` or ``slo/<account>``; empty when a user wrote it.
     """
 
     id: str
@@ -152,7 +152,7 @@ class PolicyState(Message):
     """The state that an actor (or family of actors) continues from after a restart.
 
     ``members`` maps a member's path ("" when the policy has one fixed target) to the data of
-    its live machine: the residual predicates of its last windows and what is in force now.
+    its live machine: the residual predicates of its last windows and the assignments in force.
     ``status``: waiting, active, failed; ``reason`` says why when failed.
     """
 
@@ -167,13 +167,13 @@ class PolicyState(Message):
 
 @dataclass(frozen=True, slots=True)
 class Change(Message):
-    """One entry of the change stream: all of it is applied, or nothing.
+    """One entry of the change stream: it is applied as a whole or not at all.
 
     ``puts`` are assignments (new or replacing), ``drops`` assignment ids; ``policies`` are the
     ids of policies created, replaced or deleted, so that actor hosts read them anew.  ``uploads``
-    are filters, metrics and controllers registered or replaced, ``upload_drops`` the keys of those taken away.
+    are filters, metrics and controllers registered or replaced, ``upload_drops`` the keys of deleted ones.
     ``entries`` are new or replaced registry entries, ``entry_drops`` the ``kind/name`` of deleted ones.
-    Whoever reads the stream sets ``epoch``, ``history`` and ``digest`` (``sluice_core.store.history_check``).
+    The reader of the stream sets ``epoch``, ``history`` and ``digest`` (``sluice_core.store.history_check``).
     """
 
     epoch: int

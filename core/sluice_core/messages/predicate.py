@@ -42,7 +42,7 @@ OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
 
 @dataclass(slots=True)
 class Facts:
-    """What is known of one request; None is unknown.
+    """The known properties of one request; None is unknown.
 
     ``name`` is the object's name (its extension counts as a type), ``tags`` is
     None while metadata are not known (before a GET's answer).  ``compressibility`` is plain bytes by

@@ -4,7 +4,7 @@ Redis and the change stream hold ``messages.policies.Entry``; the classes here d
 key of an entry is ``<kind>/<name>``.
 
 ======================  ===============================================================================
-kind                    what it is
+kind                    meaning
 ======================  ===============================================================================
 ``group``               tenants under one name: :class:`Group` of level tenant
 ``container_group``     containers under one name: :class:`Group` of level container
@@ -16,16 +16,16 @@ kind                    what it is
 ``alias``               another word for a filter, a metric or a target: :class:`Alias`
 ``stereotype``          sentences with a hole for the target: :class:`Stereotype`
 ``placement``           the storage policy of a tenant's new containers: :class:`Placement`
-``activation``          what is called when a filter is set or taken back: :class:`Activation`
-``metric``              a metric that others than our plugins publish: :class:`Metric`
+``activation``          the URLs that are called when a filter is set or removed: :class:`Activation`
+``metric``              a metric of another publisher than Sluice's plugins: :class:`Metric`
 ``dependency``          a file that uploaded filters may need: :class:`Dependency`
 ======================  ===============================================================================
 
-A group's members are entries of their own, so that a new or removed member is one small entry everywhere, whatever the
-size of the group.  **A writer of a member also writes the group's entry**, unchanged: so the version of that entry is
-the version of the whole group, and two concurrent changes of one group conflict.
+A group's members are entries of their own, so that a new or removed member changes one small entry, independently of
+the size of the group.  **A writer of a member also writes the group's entry**, unchanged: so the version of that entry
+is the version of the whole group, and two concurrent changes of one group conflict.
 
-What the service of an activation answered is no entry: it is kept beside them, as :class:`ServiceState`.
+The answer of an activation's service is not an entry: it is kept beside the entries, as :class:`ServiceState`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ METRIC_ENTRY: Final = "metric"
 DEPENDENCY: Final = "dependency"
 #: What an alias may stand for.
 FILTER, METRIC, TARGET = "filter", "metric", "target"
-#: In a stereotype's sentences: where the target goes.
+#: The place of the target in a stereotype's sentences.
 HOLE: Final = "{target}"
 
 
@@ -76,7 +76,7 @@ GROUP_KINDS: Final[Mapping[str, GroupKinds]] = {
 
 
 def group_kinds(level: str) -> GroupKinds:
-    """The kinds of groups whose members are of ``level``; a level that has no groups counts as tenant."""
+    """Return the kinds of groups whose members are of ``level``; a level without groups counts as tenant."""
     return GROUP_KINDS.get(level, GROUP_KINDS[TENANT])
 
 
@@ -126,8 +126,8 @@ T = TypeVar("T", bound=RegistryRecord)
 class Group(RegistryRecord):
     """``members`` are accounts, ``account/container`` or ``account/volume id``, by ``level``, in alphabetical order.
 
-    ``labels`` keeps the words by which members were named where they differ (a project's name).
-    Its own entry says only that it is there; :meth:`entries` are all, and :func:`groups` reads them.
+    ``labels`` keeps the words by which members were named if they differ (a project's name).  The group's own entry
+    only records its existence; :meth:`entries` are all entries, and :func:`groups` reads them.
     """
 
     level: str = TENANT
@@ -170,7 +170,7 @@ class Group(RegistryRecord):
 
 @dataclass(frozen=True, slots=True)
 class Member(RegistryRecord):
-    """One member of a group; ``name`` is ``<group>/<path>``, ``label`` the word by which it was named if another.
+    """One member of a group; ``name`` is ``<group>/<path>``, ``label`` the word by which it was named, if different.
 
     The name of a group holds no slash.
     """
@@ -191,9 +191,9 @@ class Term(RegistryRecord):
 
 @dataclass(frozen=True, slots=True)
 class Alias(RegistryRecord):
-    """Another word: ``of`` says for what, ``text`` for which.
+    """Another word: ``of`` is the type of the thing that it names, ``text`` the thing.
 
-    * filter: ``text`` is a keyword, ``params`` what it is set with;
+    * filter: ``text`` is a keyword, ``params`` its parameters;
     * metric: ``text`` is a metric, ``level`` a granularity: ``GET_SEC_TENANT`` is GETS_SEC at tenant;
     * target: ``text`` is ``account[/container[/object]]``, or ``account/volume id`` where ``level`` is volume.
     """
@@ -208,7 +208,7 @@ class Alias(RegistryRecord):
 
 @dataclass(frozen=True, slots=True)
 class Stereotype(RegistryRecord):
-    """``text`` holds sentences in which :data:`HOLE` stands for the target; ``help`` says what for."""
+    """``text`` holds sentences in which :data:`HOLE` stands for the target; ``help`` is its purpose."""
 
     text: str = ""
     help: str = ""
@@ -218,7 +218,7 @@ class Stereotype(RegistryRecord):
 
 @dataclass(frozen=True, slots=True)
 class Placement(RegistryRecord):
-    """New containers of the account ``name`` go to Swift's storage policy ``storage_policy``."""
+    """The storage policy of new containers of the account ``name`` is ``storage_policy``."""
 
     storage_policy: str = ""
 
@@ -244,9 +244,9 @@ class Activation(RegistryRecord):
     kinds: ClassVar[tuple[str, ...]] = (ACTIVATION,)
 
     def info(self) -> ActionInfo:
-        """The filter of a ``service``, as the language knows it.
+        """Return the filter of a ``service``, in the form of the language's catalogue.
 
-        :raises DecodeError: when its parameters make no sense
+        :raises DecodeError: when its parameters are invalid
         """
         try:
             parameters = tuple(map(Parameter.from_data, self.parameters))
@@ -257,7 +257,7 @@ class Activation(RegistryRecord):
 
 @dataclass(frozen=True, slots=True)
 class Metric(RegistryRecord):
-    """A metric that another publisher than a plugin of the proxies sends.
+    """A metric of another publisher than a plugin of the proxies.
 
     ``unit``, ``granularities`` and ``period`` as in ``describe.MetricInfo``; ``type`` is gauge, counter or rate;
     ``location`` is the routing key under which its batches come.
@@ -275,7 +275,7 @@ class Metric(RegistryRecord):
 
 @dataclass(frozen=True, slots=True)
 class Dependency(RegistryRecord):
-    """A file beside the code of filters; ``sha256`` is empty until its data came."""
+    """A file beside the code of filters; ``sha256`` is empty until its data is uploaded."""
 
     sha256: str = ""
     size: int = 0
@@ -288,7 +288,7 @@ class Dependency(RegistryRecord):
 #: Kind of a group → kind of its members.
 MEMBER_KINDS: Final[Mapping[str, str]] = {one.group: one.member for one in GROUP_KINDS.values()}
 
-#: Kind → what its data is; members come and go with their groups.
+#: Kind → class of its data; members are created and deleted with their groups.
 KINDS: Final[Mapping[str, type[RegistryRecord]]] = {
     kind: thing
     for thing in (Group, Term, Alias, Stereotype, Placement, Activation, Metric, Dependency)
@@ -297,7 +297,7 @@ KINDS: Final[Mapping[str, type[RegistryRecord]]] = {
 
 
 def named_records(entries: Mapping[str, Entry], cls: type[T], kind: str = "") -> dict[str, T]:
-    """Name → thing of one class (and one of its kinds); entries that make no sense are left out."""
+    """Return name → record of one class (and one of its kinds); invalid entries are left out."""
     records = {}
     for entry in entries.values():
         if entry.kind in cls.kinds and kind in ("", entry.kind):
@@ -307,14 +307,14 @@ def named_records(entries: Mapping[str, Entry], cls: type[T], kind: str = "") ->
 
 
 def is_member(key: str) -> bool:
-    """Whether ``kind/name`` is that of a group's member."""
+    """Whether ``kind/name`` is the key of a group's member."""
     return key.partition("/")[0] in Member.kinds
 
 
 def groups(entries: Mapping[str, Entry], kind: str, only: str = "") -> dict[str, Group]:
-    """Name → group of one kind, with its members; what makes no sense is left out.
+    """Return name → group of one kind, with its members; invalid entries are left out.
 
-    :param only: the name of the group that is wanted; empty: all
+    :param only: the name of the only group to return; empty: all
     """
     known_groups: dict[str, Group] = {}
     labels: dict[str, dict[str, str]] = {}
@@ -330,7 +330,7 @@ def groups(entries: Mapping[str, Entry], kind: str, only: str = "") -> dict[str,
     return {name: group.with_members(labels.get(name, {})) for name, group in known_groups.items()}
 
 
-#: States of a call: it waits for its turn, the service accepted it, or it failed and is tried again.
+#: States of a call: it waits, the service accepted it, or it failed and is repeated.
 CALL_WAITING: Final = "waiting"
 CALL_DONE: Final = "done"
 CALL_FAILED: Final = "failed"
@@ -340,7 +340,7 @@ CALL_FAILED: Final = "failed"
 class ServiceState(Message):
     """The last call about one assignment of a filter that a service enforces.
 
-    ``undo`` says that the call takes the assignment back; once that is done nothing is kept.  ``target``, ``params``
+    ``undo`` says that the call removes the assignment; after its success no state is kept.  ``target``, ``params``
     and ``place`` are those of the call.  ``at`` is in unix seconds.
     """
 

@@ -13,7 +13,7 @@ FILTER_CODE: Final = "filter"
 METRIC_CODE: Final = "metric"
 CONTROLLER_CODE: Final = "controller"
 CODE_KINDS: Final = (FILTER_CODE, METRIC_CODE, CONTROLLER_CODE)
-#: Earlier revisions of uploaded code that are kept for roll back.
+#: Number of earlier revisions of uploaded code that are kept for roll back.
 REVISIONS: Final = 10
 
 
@@ -24,7 +24,7 @@ def upload_key(kind: str, keyword: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Revision(Message):
-    """One revision of uploaded code: ``number`` counts from 1, ``main`` is the class, ``info`` what it says of itself.
+    """One revision of uploaded code: ``number`` counts from 1, ``main`` is the class, ``info`` its own description.
 
     ``created`` in unix milliseconds.
     """
@@ -43,17 +43,17 @@ class Upload(Message):
     """A filter, metric or controller that was registered at run time, and its code.
 
     ``kind`` is ``filter``, ``metric`` (of the proxies' workload) or ``controller`` (global, run by actor hosts).
-    ``keyword`` is what sentences call it, a controller's name.  ``environment`` is one of
-    ``describe.ENVIRONMENTS``; metrics and controllers are native.  ``language`` and ``main`` tell how to start it
+    ``keyword`` is its name in sentences, or a controller's name.  ``environment`` is one of
+    ``describe.ENVIRONMENTS``; metrics and controllers are native.  ``language`` and ``main`` say how it is started
     (``python``, ``java``, ``wasm``; the class to run).  ``sha256`` (hex) and ``size`` identify the code, which is
-    immutable: another code is another revision.  ``reverse`` says that it undoes on GET what it did on PUT; only
-    such filters are recorded on objects.  ``info`` is the rest of what ``describe.ActionInfo`` says (``MetricInfo``,
-    ``control.ControllerInfo``), by its field names, parameters as dictionaries; native code says it itself.
+    immutable: other code is another revision.  With ``reverse`` it reverses on GET its change of PUT; only
+    such filters are recorded on objects.  ``info`` holds the other fields of ``describe.ActionInfo`` (``MetricInfo``,
+    ``control.ControllerInfo``), by its field names, parameters as dictionaries; native code describes itself.
     ``dependencies`` are files (name → SHA-256).  ``earlier`` are the SHA-256 of revisions that objects may still have
     been written by.  ``revisions`` are those before this one, newest first, at most :data:`REVISIONS`: a node that
-    cannot load the newest goes on with the first of them that it can.  ``uploaded`` (unix milliseconds) and
-    ``uploaded_by`` say when and by whom the present code came.  ``running`` is False for a metric that is not
-    measured and a controller that is stopped.  ``self_service`` says that members of a project may use it for their
+    cannot load the newest uses the first of them that it can load.  ``uploaded`` (unix milliseconds) and
+    ``uploaded_by`` say when and by whom the present code was uploaded.  ``running`` is False for a metric that is not
+    measured and a controller that is stopped.  ``self_service`` permits members of a project to use it for their
     own containers.
     """
 
@@ -86,12 +86,12 @@ class Upload(Message):
 
     @property
     def current(self) -> Revision:
-        """The newest revision; without a digest until code came."""
+        """The newest revision; without a digest until code is uploaded."""
         when, by = self.uploaded, self.uploaded_by
         return Revision(self.revision, self.sha256, self.size, self.main, self.info, when, by)
 
     def files(self) -> tuple[str, ...]:
-        """SHA-256 of everything that a node must have for it, earlier revisions last."""
+        """SHA-256 of every file that a node needs for it, earlier revisions last."""
         return tuple(dict.fromkeys((self.sha256, *self.dependencies.values(), *self.earlier)))
 
     def at(self, revision: Revision) -> Upload:

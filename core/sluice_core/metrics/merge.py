@@ -1,7 +1,7 @@
 """Merges values of several nodes: rates and levels add up, means are weighted.
 
-Where nodes measure the same thing, as replicas of a database, the highest or lowest value counts: a batch says so.
-Metrics of nodes themselves add to nothing; the cluster's value is the highest of them, or the lowest.
+If nodes measure the same thing (replicas of a database), the highest or lowest value counts: a field of the batch says
+which.  Metrics of nodes themselves add to nothing; the cluster's value is the highest of them, or the lowest.
 
 A batch with weights belongs to a mean (``COMPRESSIBILITY``): its values times their weights add up, and the sum is
 divided by the sum of weights, so that a node with more samples counts more.  A batch of a quantile has sketches: their
@@ -25,7 +25,7 @@ _MERGES: Final[Mapping[str, Callable[[float, float], float]]] = {HIGHEST: max, L
 
 
 class MergedBatches:
-    """The batches of one metric and window, merged as they come."""
+    """The batches of one metric and window, merged as they arrive."""
 
     __slots__ = ("_merge", "_quantile", "_sketches", "_sums", "_weights")
 
@@ -37,7 +37,7 @@ class MergedBatches:
         self._sketches: Sketches = {}
 
     def add(self, batch: MetricBatch) -> None:
-        """Take a node's batch; a value of a mean that came without its weight is left out."""
+        """Add a node's batch; a value of a mean without its weight is left out."""
         if batch.quantile:
             self._quantile = batch.quantile
             self._add_sketches(batch)
@@ -55,7 +55,7 @@ class MergedBatches:
                 self._add(self._weights, level, weighed)
 
     def values(self) -> Levels:
-        """Granularity → path → value of all nodes, the cluster's included; to be called once."""
+        """Return granularity → path → value of all nodes, the cluster's included; call it once."""
         if self._quantile:
             for sketch in list(self._sketches.get(TENANT, {}).values()):
                 merge(self._sketches.setdefault(CLUSTER, {}).setdefault("", {}), sketch.items())

@@ -1,8 +1,8 @@
 """Metrics of nodes: CPU, memory, disks and network, as CollectD measures them.
 
-The names are ours, the units those of other metrics, the granularity is ``node``.  A metric comes from one or several
-*value lists* of CollectD, named by plugin, type and type instance, of which one data source counts.  Several lists (one
-of each disk) add up, or the highest counts.  ``docs/reference/metrics.md`` has CollectD's configuration.
+The names are Sluice's, the units those of other metrics, the granularity is ``node``.  A metric comes from one or
+several *value lists* of CollectD, named by plugin, type and type instance, of which one data source counts.  Several
+lists (one of each disk) add up, or the highest counts.  ``docs/reference/metrics.md`` has CollectD's configuration.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ NODE: Final = "node"
 STORAGE_POLICY: Final = "storage_policy"
 #: The granularity whose paths are pools of Cinder.
 POOL: Final = "pool"
-#: Granularities that are no targets of sentences: a metric of one of them is the cluster's, or that of a named path.
+#: Granularities that are not targets of sentences: a metric of one of them is the cluster's, or that of a named path.
 PLACE_LEVELS: Final = (NODE, STORAGE_POLICY, POOL)
 _LEVELS: Final = (NODE,)
-#: A node with more disks and interfaces than this is a mistake.
+#: A node with more disks and interfaces than this is an error.
 _MOST_PARTS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class NodeMetric:
-    """A metric, and what of CollectD's it is made of; empty ``instance`` means any."""
+    """A metric, and the values of CollectD that it is computed from; empty ``instance`` means any."""
 
     info: MetricInfo
     plugin: str
@@ -42,7 +42,7 @@ class NodeMetric:
     highest: bool = False
 
     def combine(self, parts: Iterable[float]) -> float:
-        """The node's value out of those of its disks, interfaces, …."""
+        """Return the node's value, from those of its disks, interfaces, …."""
         return (max(parts) if self.highest else sum(parts)) * self.factor
 
 
@@ -65,13 +65,13 @@ NODE_METRICS: Final = (
 
 
 def collectd_routing_key(node: str) -> str:
-    """What CollectD on ``node`` sends with: ``collectd.<node>``; dots in the name become ``_``."""
+    """Routing key of CollectD on ``node``: ``collectd.<node>``; dots in the name become ``_``."""
     return f"collectd.{node.replace('.', '_')}"
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One number of CollectD that belongs to one of our metrics; ``part`` is the disk, the interface …."""
+    """One number of CollectD for one metric of Sluice; ``part`` is the disk, the interface …."""
 
     metric: NodeMetric
     part: str
@@ -82,9 +82,9 @@ class Reading:
 def parse_collectd(body: bytes) -> list[Reading]:
     """The readings in a message of CollectD's AMQP plugin (``Format JSON``, ``StoreRates true``).
 
-    Value lists of other plugins are passed over, and so are first values of rates, which are null.
+    Value lists of other plugins are ignored, as are first values of rates, which are null.
 
-    :raises DecodeError: when it is no such message
+    :raises DecodeError: when ``body`` is not such a message
     """
     try:
         lists = json.loads(body)

@@ -1,9 +1,9 @@
-"""Quantiles of any number of values, out of counts in logarithmic buckets.
+"""Quantiles of any number of values, from counts in logarithmic buckets.
 
 The sketch is DDSketch's (Masson, Rim and Lee, "DDSketch: a fast and fully-mergeable quantile sketch with relative-error
 guarantees", VLDB 2019), without its collapsing: bucket ``i`` counts the values in ``(g^(i-1), g^i]``, and a quantile is
-told within :data:`ERROR` of the exact one, in four digits.  Sketches of several sources are merged by adding up their
-buckets, and what came since a moment is the difference of two: a bucket is a running total like any other.
+computed within :data:`ERROR` of the exact one, in four digits.  Sketches of several sources are merged by adding up
+their buckets, and the growth since a moment is the difference of two: a bucket is a running total like any other.
 
 On the wire a sketch is a flat list ``[bucket, count, bucket, count, …]``.
 """
@@ -18,7 +18,7 @@ from typing import Final
 
 #: Relative error of a quantile.
 ERROR: Final = 0.05
-#: Values beyond these count as these: 0.1 ms and about a day, when they are seconds.
+#: Values beyond these bounds are counted at the bound: 0.1 ms and about a day, for seconds.
 SMALLEST: Final = 1e-4
 LARGEST: Final = 1e5
 _GROWTH: Final = (1 + ERROR) / (1 - ERROR)
@@ -34,7 +34,7 @@ Sketches = dict[str, dict[str, Sketch]]
 
 
 def find_bucket(value: float) -> int:
-    """The bucket that counts ``value``."""
+    """Return the bucket that counts ``value``."""
     if not SMALLEST < value < LARGEST:
         value = SMALLEST if value <= SMALLEST else LARGEST
     return ceil(log(value) * _SCALE)
@@ -53,7 +53,7 @@ def estimate_quantile(sketch: Mapping[int, float], quantile: float) -> float:
 
 @cache
 def _value(bucket: int) -> float:
-    """The value that stands for all values of a bucket, in as many digits as mean something."""
+    """Return the representative value of a bucket, in its significant digits."""
     return float(f"{_MIDDLE * _GROWTH**bucket:.4g}")
 
 
@@ -71,7 +71,7 @@ def pack(sketch: Mapping[int, float]) -> list[float]:
 
 
 def unpack(packed: Sequence[float]) -> Sketch:
-    """The sketch that ``packed``, which a message has checked, holds."""
+    """Return the sketch in ``packed``, which a message has checked."""
     return dict(zip(map(int, packed[::2]), packed[1::2], strict=True))
 
 
@@ -82,7 +82,7 @@ def merge(into: Sketch, counts: Iterable[tuple[int, float]]) -> None:
 
 
 class SketchGrowth:
-    """What the sketches of a node's workers counted since the last window."""
+    """The growth of the sketches of a node's workers since the last window."""
 
     def __init__(self) -> None:
         self._grown: dict[str, dict[str, Sketch]] = {}
@@ -97,7 +97,7 @@ class SketchGrowth:
                 merge(self._grown.setdefault(name, {}).setdefault(path, {}), grown)
 
     def close(self, period: float) -> dict[str, dict[str, Sketch]]:
-        """Name → path → what was counted by ``period`` seconds, and begin anew."""
+        """Return name → path → counts divided by ``period`` seconds, and start the next window."""
         grown, self._grown = self._grown, {}
         if period == 1:
             return grown  # whole numbers, which are short on the wire

@@ -1,23 +1,22 @@
 """Running totals of a node's workers, merged into values per wall-clock window.
 
-Workers send *running totals*, so a lost message costs resolution, not counts.  What an agent must
-get right, and this module does:
+Workers send *running totals*, so a lost message costs resolution, not counts.  The rules of this module:
 
-* A row that the agent has not seen counts in full when it was born after the agent began to look,
-  else it is a baseline only: a restarted agent must not take a day's total for one second's growth.
-  ``born`` therefore is :func:`birth`, one clock for all processes of a machine.
-* A worker that went away takes its levels (gauges) along at once.  Its totals are kept for a while:
-  a worker that only lost its connection comes back and continues without gap or repetition.
-* Rows nobody has sent for long are forgotten here too, later than the worker forgets them.  Those of
-  objects come and go with what is busy: they are forgotten sooner, and there are never more than so many.
-* The metrics of a worker may change while it runs.  What it counted of those that stay goes on, the others' columns
-  begin at zero, there as here.  What no worker announces any more is no longer told.
+* A new row counts in full if it was born after the agent started, else it is a baseline only: a restarted agent must
+  not take a day's total for one second's growth.  ``born`` therefore is :func:`birth`, one clock for all processes of a
+  machine.
+* When a worker disconnects, its levels (gauges) are removed at once.  Its totals are kept for a while: a worker that
+  only lost its connection continues without gap or repetition.
+* The agent also drops rows without news, later than the worker does.  It drops rows of objects sooner, since they
+  change with the load, and keeps a limited number of them.
+* The metrics of a worker may change while it runs.  The totals of metrics that remain continue, the columns of other
+  metrics begin at zero, in the worker and in the agent.  A metric that no worker announces is no longer reported.
 * A mean travels as amounts under its own name and weights under that name and :data:`WEIGHT`: two levels of a mean
   over samples, two running totals of one over responses.  Both add up over workers, and :func:`means` divides.
 * A quantile is made of sketches (:mod:`sluice_core.metrics.sketch`), whose buckets are running totals, too.
-* The rows of a konnector are of volumes: what its metrics have for a tenant is that of the tenant's volumes together.
+* The rows of a konnector are of volumes: its metrics have for a tenant the sum over the tenant's volumes.
 
-Nothing here reads a clock but the two constructors' defaults; one thread calls it.
+No function here reads a clock except by the two constructors' defaults; one thread calls it.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ def values_by_volume(cells: Mapping[str, float]) -> dict[str, dict[str, float]]:
 
 
 def sketches_by_volume(cells: Mapping[str, Sketch]) -> dict[str, dict[str, Sketch]]:
-    """The same of sketches."""
+    """As :func:`values_by_volume`, for sketches."""
     tenants: dict[str, Sketch] = {}
     for path, sketch in cells.items():
         merge(tenants.setdefault(path.partition("/")[0], {}), sketch.items())
@@ -70,9 +69,9 @@ def sketches_by_volume(cells: Mapping[str, Sketch]) -> dict[str, dict[str, Sketc
 
 #: Seconds after which a worker forgets a row without news (if no level is up) …
 WORKER_FORGETS: Final = 300.0
-#: … and after which the agent does, the rows of a lost worker included.
+#: … and after which the agent drops it, the rows of a lost worker included.
 AGENT_FORGETS: Final = 900.0
-#: Seconds after which the agent forgets an object's row, and how many it keeps of a worker.
+#: Seconds after which the agent drops an object's row, and the number of such rows that it keeps of a worker.
 OBJECTS_FORGET: Final = 60.0
 MOST_OBJECTS: Final = 10_000
 #: Follows the name of a metric that is a mean, for the column of its weights.
@@ -110,16 +109,16 @@ class _WorkerTotals:
     lost: bool = False
 
     def where(self, path: str) -> dict[str, _Row]:
-        """Among which rows ``path`` stands."""
+        """Return the rows to which ``path`` belongs."""
         return self.objects if granularity(path) == OBJECT else self.rows
 
 
 class Totals:
-    """What the workers of one node have counted; see the module's head for the rules."""
+    """The totals of the workers of one node; see the module's head for the rules."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._baseline = birth(clock)  # rows born up to here may have been counted before
+        self._baseline = birth(clock)  # rows born before may have been counted before
         self._workers: dict[str, _WorkerTotals] = {}
         self._growth: dict[str, dict[str, float]] = {}
         self._levels: dict[str, dict[str, float]] = {}
@@ -127,7 +126,7 @@ class Totals:
         self._swept = self._swept_objects = clock()
 
     def add_worker(self, hello: Hello) -> None:
-        """A worker has introduced itself; one that was here before continues."""
+        """Register a worker that has introduced itself; a known worker continues."""
         self.lose_worker(hello.worker)
         gauges = frozenset(number for number, name in enumerate(hello.metrics) if name in hello.gauges)
         for number, name in enumerate(hello.metrics):
@@ -143,9 +142,9 @@ class Totals:
         self._silence()
 
     def update(self, counters: Counters) -> bool:
-        """Take a worker's totals; False when it has not said hello (ask it to).
+        """Add a worker's totals; return False when it has sent no hello (request one).
 
-        :raises DecodeError: when a row has not one finite number for each announced metric; nothing is taken
+        :raises DecodeError: when a row has not one finite number for each announced metric; nothing is added
         """
         worker = self._workers.get(counters.worker)
         if worker is None or worker.lost:
@@ -160,7 +159,7 @@ class Totals:
         return True
 
     def lose_worker(self, worker: str) -> None:
-        """Forget a worker that is gone: its levels vanish, its totals grow no more."""
+        """Remove a disconnected worker: its levels are removed, its totals stop growing."""
         gone = self._workers.get(worker)
         if gone is None or gone.lost:
             return
@@ -187,7 +186,9 @@ class Totals:
         return values
 
     def close_quantiles(self, period: float) -> dict[str, tuple[float, Sketches]]:
-        """Each metric that is a quantile → which one, and the sketches of the window that ends now; begin the next."""
+        """Return metric → its quantile and the sketches of the window that ends now, for metrics that are quantiles;
+        begin the next window.
+        """
         quantiles = {metric: told for worker in self._workers.values() for metric, told in worker.quantiles.items()}
         of_volumes = {quantiles[metric][0] for metric in self._metrics_of_volumes() & quantiles.keys()}
         grown = {
@@ -226,13 +227,13 @@ class Totals:
                 self._add(self._growth[name], path, value - before)
 
     def _drop_levels(self, worker: _WorkerTotals, path: str, row: _Row) -> None:
-        """Withdraw what ``row`` added to levels, so that it reads as zero from now on."""
+        """Subtract the levels of ``row``, so that they read as zero from now on."""
         for number in worker.gauges:
             self._add(self._levels[worker.metrics[number]], path, -row.values[number])
         row.values = tuple(0.0 if number in worker.gauges else one for number, one in enumerate(row.values))
 
     def _silence(self) -> None:
-        """Leave out what no worker announces any more."""
+        """Leave out metrics that no worker announces any more."""
         workers = list(self._workers.values())
         totals = {name for one in workers for number, name in enumerate(one.metrics) if number not in one.gauges}
         levels = {one.metrics[number] for one in workers for number in one.gauges}
@@ -249,7 +250,7 @@ class Totals:
             cells.pop(path, None)
 
     def _sweep(self) -> None:
-        """Forget rows without news, a few times in :data:`AGENT_FORGETS`."""
+        """Drop rows without news, a few times in :data:`AGENT_FORGETS`."""
         now = self._clock()
         if now - self._swept_objects >= OBJECTS_FORGET / 4:
             self._swept_objects = now
@@ -270,14 +271,14 @@ class Totals:
                 del self._workers[name]
 
     def _forget(self, worker: _WorkerTotals, rows: dict[str, _Row]) -> None:
-        """Drop ``rows``; should one come back after all, it is a baseline and not counted twice."""
+        """Drop ``rows``; a row that returns is a baseline and is not counted twice."""
         self._baseline = max(chain((row.born for row in rows.values()), (self._baseline,)))
         for path in list(rows):
             del worker.where(path)[path]
 
 
 def _moved(rows: Mapping[str, _Row], before: _WorkerTotals, after: _WorkerTotals) -> dict[str, _Row]:
-    """The rows of a worker that announces other metrics now: totals are what they were, all else begins at zero."""
+    """Return the rows of a worker that now announces other metrics: totals stay, other columns begin at zero."""
     totals = {name: number for number, name in enumerate(before.metrics) if number not in before.gauges}
     sketches = {name for name, _ in after.quantiles.values()}
     columns = [None if number in after.gauges else totals.get(name) for number, name in enumerate(after.metrics)]
@@ -293,7 +294,7 @@ def _moved(rows: Mapping[str, _Row], before: _WorkerTotals, after: _WorkerTotals
 
 
 def means(amounts: Sums, weights: Sums) -> dict[str, dict[str, float]]:
-    """Granularity → path → amount by weight, where there is any weight; an amount that is not there is zero."""
+    """Granularity → path → amount by weight, where the weight is not zero; a missing amount is zero."""
     return {
         level: {path: amounts.get(level, {}).get(path, 0.0) / weight for path, weight in found.items() if weight}
         for level, found in weights.items()
@@ -301,7 +302,7 @@ def means(amounts: Sums, weights: Sums) -> dict[str, dict[str, float]]:
 
 
 def _all_numbers(values: Iterable[float]) -> bool:
-    """Whether all are finite numbers: one that is not makes the sum so, or impossible."""
+    """Whether all are finite numbers; a number that is not would make the sum invalid."""
     try:
         return isfinite(sum(values))
     except TypeError:

@@ -1,10 +1,10 @@
-"""What is stored, and the space for it, as the usage reader of a storage node measures them.
+"""The stored bytes and the space for them, as the usage reader of a storage node measures them.
 
 Tenants and containers are measured at every replica of their databases, and the highest of these counts.  Space is
 that of a node's devices, and of the devices of a storage policy.
 
-The reader sends its batches through a pipe to the agent, which passes them on as they are.  Each is a frame; one of the
-name :data:`ACCOUNTS` holds no batch (``sluice_rewrites.accounts``).
+The reader sends its batches through a pipe to the agent, which forwards them unchanged.  Each is a frame; a frame with
+the name :data:`ACCOUNTS` holds no batch (``sluice_rewrites.accounts``).
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ USAGE_METRICS: Final = (
 #: How values of several nodes become one, where they do not add up (``MetricBatch.merge``).
 MERGES: Final = {STORED: HIGHEST, OBJECTS: HIGHEST, NODE_FREE: LOWEST, STORAGE_POLICY_FREE: LOWEST}
 
-#: All that agents measure without the help of Swift's workers.
+#: All metrics that agents measure without Swift's workers.
 AGENT_METRICS: Final = (*(one.info for one in NODE_METRICS), *USAGE_METRICS)
-#: Seconds between two windows of these that are not measured each second, unless a node says otherwise.
+#: Default seconds between two windows of the metrics that are not measured each second.
 SLOW_PERIODS: Final = {one.name: one.period for one in AGENT_METRICS}
 
-#: In the place of a metric's name, which has capital letters.
+#: Replaces a metric's name, which has capital letters.
 ACCOUNTS: Final = "accounts"
-#: By this variable of its environment the agent tells the reader the format of its log.
+#: The environment variable in which the agent passes the format of its log to the reader.
 FORMAT_VARIABLE: Final = "SLUICE_LOG_FORMAT"
 #: Lengths of a metric's name and of the encoded batch, which follow.
 HEAD: Final = struct.Struct("!HI")
-#: A longer batch is none.
+#: The greatest length of a batch.
 LONGEST_BATCH: Final = 256 << 20
 
 
@@ -65,7 +65,7 @@ def encode_frame(metric: str, body: bytes) -> bytes:
 def decode_head(raw: bytes) -> tuple[int, int]:
     """Lengths of the name and of the batch that follow ``raw``, :data:`HEAD` of them.
 
-    :raises DecodeError: when these are no lengths of a frame
+    :raises DecodeError: when these are not lengths of a frame
     """
     name, body = HEAD.unpack(raw)
     if not 0 < name <= 1000 or not 0 < body <= LONGEST_BATCH:

@@ -1,1 +1,1 @@
-"""What every process of ours begins with: its command line, the installation that it comes from, its log."""
+"""The common start of all processes of Sluice: command line, installed distribution, log."""

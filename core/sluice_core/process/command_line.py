@@ -1,7 +1,8 @@
 """The command line that all daemons have: configuration files, a sample of them, the version.
 
-``--config-file`` may be given several times, ``--config-dir`` names a folder whose ``*.conf`` are read by name; what
-comes later on the command line wins, as with oslo.config.  ``--config`` is the older word for ``--config-file``.
+``--config-file`` may be given several times, ``--config-dir`` names a folder whose ``*.conf`` are read in the order of
+their names.  Later arguments of the command line win, as with oslo.config.  ``--config`` is the older word for
+``--config-file``.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from sluice_core.process.distributions import installed_version, refuse_two_dist
 
 
 class VersionAction(argparse.Action):
-    """Prints program and version, and ends; the version is looked up when somebody asks."""
+    """Prints program and version, and exits; the version is determined only then."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, **more: Any) -> None:
         super().__init__(option_strings, argparse.SUPPRESS, nargs=0, help="print the version and exit")
@@ -76,12 +77,12 @@ def run_daemon(
     missing: str = "--config FILE is needed, see --sample-config",
     epilog: str | None = None,
 ) -> int:
-    """Do what the command line says; the exit status: 1 for what cannot be used, which is said on standard error.
+    """Run the command line; return the exit status: 1 for unusable configuration, which is reported on standard error.
 
-    :param run: serves with the configuration in files until it is told to stop
+    :param run: serves with the configuration in files until it is stopped
     :param sample: a sample of such a file
     :param config: the help of ``--config-file``
-    :param missing: what is said when there is none
+    :param missing: the message when there is no configuration file
     """
     parser = argparse.ArgumentParser(prog=prog, description=description, epilog=epilog)
     add_config_files(parser, config)

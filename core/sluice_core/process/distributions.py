@@ -1,8 +1,8 @@
-"""The distribution that this process comes from, and the one of a former name that must not stand beside it.
+"""The distribution that this process comes from, and the one of a former name that must not be installed beside it.
 
 Both have the same files.  So the second one that is installed overwrites the first one, and ``pip uninstall`` of either
-deletes the files of both.  A tool for snapshots of ZFS is called ``sluice`` on PyPI, too; it has none of our packages
-and may stay.
+deletes the files of both.  On PyPI ``sluice`` is a tool for ZFS snapshots; it has none of Sluice's packages and may
+stay.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Final
 from sluice_core.errors import SluiceError
 
 DISTRIBUTION: Final = "openstack-sluice"
-#: What it was called before 0.2.0.
+#: The name before 0.2.0.
 FORMER: Final = "sluice"
-#: A package of ours that every installation has.
+#: A package of Sluice that every installation has.
 _OURS: Final = "sluice_core"
-#: What an installation writes; the ``egg-info`` of a folder with source code, which is not installed, has none.
+#: A file that an installation writes; the ``egg-info`` of a source folder, which is not installed, has none.
 _METADATA: Final = "METADATA"
 
 
@@ -27,7 +27,7 @@ class TwoDistributions(SluiceError):
 
 
 def installed_version() -> str:
-    """The version of the distribution, or that there is none."""
+    """The version of the distribution, or a text that says that it is not installed."""
     try:
         return metadata.version(DISTRIBUTION)
     except metadata.PackageNotFoundError:
@@ -37,8 +37,8 @@ def installed_version() -> str:
 def refuse_two_distributions(path: Iterable[str] | None = None) -> None:
     """Refuse to start from an installation that has both names.
 
-    :param path: folders of installed packages; those of this interpreter without it
-    :raises TwoDistributions: naming both, and what to run
+    :param path: folders of installed packages; by default those of this interpreter
+    :raises TwoDistributions: naming both, and the commands to run
     """
     found = {name: _installed(name, path) for name in (FORMER, DISTRIBUTION)}
     former, present = found[FORMER], found[DISTRIBUTION]
@@ -52,14 +52,14 @@ def refuse_two_distributions(path: Iterable[str] | None = None) -> None:
 
 
 def _installed(name: str, path: Iterable[str] | None) -> metadata.Distribution | None:
-    """The installed distribution of this name, if it is ours."""
+    """Return the installed distribution of this name, if it is Sluice's."""
     given = {"name": name} if path is None else {"name": name, "path": list(path)}
     found = metadata.distributions(**given)
     return next((one for one in found if one.read_text(_METADATA) is not None and _is_ours(one)), None)
 
 
 def _is_ours(distribution: metadata.Distribution) -> bool:
-    """Whether it has our packages, or a program out of one of them."""
+    """Whether it has Sluice's packages, or a program from one of them."""
     packages = (distribution.read_text("top_level.txt") or "").split()
     programs = distribution.entry_points.select(group="console_scripts")
     return _OURS in packages or any(one.name == "sluice-agent" and one.value.startswith("sluice_") for one in programs)

@@ -1,13 +1,13 @@
-"""Records of our loggers: one line each, whatever stands in the name of an object.
+"""Log records of Sluice: one line each, whatever characters the name of an object has.
 
 Names may hold any character: Swift's own hidden containers have a NUL in theirs (``\\0versions\\0photos``), and a line
-feed would begin a line of its own.  So control characters are written out (``\\x00versions\\x00photos``) when a record
-is made: in whatever process that is, and whoever formats it.
+feed would begin another line.  So control characters are escaped (``\\x00versions\\x00photos``) when a record is made,
+in every process and for every formatter.
 
-* A process of ours calls :func:`start_logging`, which quotes the records of libraries, too.
-* In Swift's servers our middlewares call :func:`quote_our_records`: what Swift logs is Swift's.
+* A process of Sluice calls :func:`start_logging`, which quotes the records of libraries, too.
+* In Swift's servers Sluice's middlewares call :func:`quote_our_records`; Swift's own records are unchanged.
 
-A record says what its process was working at: the fields of :func:`log_fields`, as the id of a request.  In text they
+A record has the context of the process: the fields of :func:`log_fields`, such as the id of a request.  In text they
 stand in brackets before the message, in JSON they are fields of the object.
 """
 
@@ -27,19 +27,19 @@ from typing import Any, Final
 from sluice_core.options import Option, OptionError
 
 FORM: Final = "%(asctime)s %(levelname)s %(name)s:%(context)s %(message)s"
-#: Lines for people, and one JSON object per line.
+#: Lines of text, and one JSON object per line.
 TEXT: Final = "text"
 JSON: Final = "json"
 FORMATS: Final = (TEXT, JSON)
 LOG_FORMAT: Final = Option("log_format", TEXT, "text for people, json for machines: one object per line")
-#: What the names of our loggers begin with: those of modules, and those that Swift makes for our middlewares.  What we
-#: say by a logger of Swift's begins so itself.
+#: Prefixes of the names of Sluice's loggers: those of modules, and those that Swift makes for Sluice's middlewares.
+#: Messages of Sluice through a logger of Swift begin with the prefix themselves.
 OURS: Final = "sluice"
-#: The header by which services of OpenStack name a request.
+#: The header in which services of OpenStack send the id of a request.
 REQUEST_ID: Final = "X-Openstack-Request-Id"
 _REQUEST: Final = "request"
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-#: What Swift's formatter writes for a line feed in the tracebacks that it formats itself.
+#: Swift's formatter writes this for a line feed in the tracebacks that it formats itself.
 _SWIFTS_LINE_FEED: Final = "#012"
 #: A traceback has several lines, which are indented.
 _CONTROL_OF_TRACEBACK: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
@@ -50,7 +50,7 @@ _fields: Final[contextvars.ContextVar[Mapping[str, str]]] = contextvars.ContextV
 
 
 def one_line(text: str) -> str:
-    """``text`` with its control characters written out."""
+    """Return ``text`` with its control characters escaped."""
     return _CONTROL.sub(_written_out, text)
 
 
@@ -62,7 +62,7 @@ def request_id(given: str) -> str:
 
 @contextlib.contextmanager
 def log_fields(**fields: str) -> Iterator[None]:
-    """Give ``fields`` to all records that are made within the block, beside those of the blocks around it."""
+    """Give ``fields`` to all records that are made within the block, besides those of the enclosing blocks."""
     before = _fields.set({**_fields.get(), **fields})
     try:
         yield
@@ -71,7 +71,7 @@ def log_fields(**fields: str) -> Iterator[None]:
 
 
 def current_request() -> str:
-    """The id of the request that is served now; empty without one."""
+    """The id of the present request; empty without one."""
     return _fields.get().get(_REQUEST, "")
 
 
@@ -82,7 +82,7 @@ class TextFormatter(logging.Formatter):
         super().__init__(form)
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        """Called by logging with the message filled in."""
+        """logging calls this with the message filled in."""
         fields = _fields.get()
         record.context = f" [{' '.join(fields.values())}]" if fields else ""
         record.message = one_line(record.message)
@@ -110,10 +110,10 @@ class JsonFormatter(logging.Formatter):
 
 
 def start_logging(level: str, log_format: str = TEXT, form: str = FORM) -> None:
-    """Log to standard error, in lines without control characters; called once, by a process of ours.
+    """Log to standard error, in lines without control characters; called once, by a process of Sluice.
 
-    :param form: of a line in the format :data:`TEXT`
-    :raises OptionError: when there is no such level or format
+    :param form: the format of a line in :data:`TEXT`
+    :raises OptionError: when the level or format is unknown
     """
     number = logging.getLevelNamesMapping().get(level.upper())
     if number is None:
@@ -127,16 +127,16 @@ def start_logging(level: str, log_format: str = TEXT, form: str = FORM) -> None:
 
 
 def quote_our_records() -> None:
-    """Escape control characters in what our loggers write in a process of another program."""
+    """Escape control characters in the records of Sluice's loggers in a process of another program."""
     standing = logging.getLogRecordFactory()
     if not isinstance(standing, QuotingRecordFactory):
         logging.setLogRecordFactory(QuotingRecordFactory(OURS, _SWIFTS_LINE_FEED, standing))
 
 
 class QuotingRecordFactory:
-    """Makes log records; ours, and those of loggers whose names begin with ``prefix``, have no control characters.
+    """Makes log records; those of Sluice, and of loggers whose names begin with ``prefix``, have no control characters.
 
-    :param line_feed: what parts the lines of a traceback that had some
+    :param line_feed: separates the lines of a traceback
     :param make: makes the record
     """
 
@@ -148,17 +148,17 @@ class QuotingRecordFactory:
         self._line_feed = line_feed
 
     def __call__(self, name: str, *given: Any, **more: Any) -> logging.LogRecord:
-        """Called by logging for each record that is wanted."""
+        """logging calls this for each record."""
         record = self._make(name, *given, **more)
         if name.startswith(self._prefix) or str(record.msg).startswith(OURS):
             self._quote(record)
         return record
 
     def _quote(self, record: logging.LogRecord) -> None:
-        """Write out what is in its message and traceback; most records have nothing there and stay as they are."""
+        """Escape its message and traceback; most records have no control characters and stay as they are."""
         try:
             message = record.getMessage()
-        except (TypeError, ValueError):  # arguments that do not fit: its handler says so
+        except (TypeError, ValueError):  # the handler reports arguments that do not fit
             return
         if _CONTROL.search(message):
             record.msg, record.args = one_line(message), None

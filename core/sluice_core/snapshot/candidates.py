@@ -1,8 +1,8 @@
-"""Answers that a reader has prepared: one for all objects, or volumes, that the same records concern.
+"""Prepared answers of a reader: one for all objects, or volumes, to which the same records apply.
 
-A record in the snapshot may hold assignments about objects and about volumes, that of a tenant above all.  What is
-prepared is about one of both, so objects never meet what is about volumes; which costs them nothing, since it is sorted
-out once, when the answer is made.
+A record in the snapshot may hold assignments for objects and for volumes, mainly that of a tenant.  A prepared answer
+is for objects or for volumes: assignments for the other are removed once, when the answer is made, so requests for
+objects do not pay for assignments of volumes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NOTHING: Final = Candidates(())
 MOST: Final = 10_000
 Stamps = tuple[bytes | None, ...]
 Get = Callable[[bytes], memoryview | None]
-#: Takes what is wrong with a record, and its stamp.
+#: Called with the fault of a record, and its stamp.
 Complain = Callable[[str, int], None]
 
 
@@ -33,16 +33,16 @@ class CandidateCache:
     def __init__(self, about: str, complain: Complain) -> None:
         self._about = about
         self._complain = complain
-        #: Always the same dictionary, so that who reads it on each request may keep it.
+        #: Always the same dictionary, so that a reader may keep a reference to it.
         self.by_stamps: dict[Stamps, Candidates] = {}
         self._prepared: dict[Stamps, Candidates] = {}
         self._older: dict[Stamps, Candidates] = {}
 
     def prepare(self, stamps: Stamps, raw: Iterable[memoryview | None], get: Get) -> Candidates:
-        """What the records stand for; one answer for all whose assignments are the same, as members' of a group."""
+        """Return the candidates of the records; objects with equal assignments (of a group) share one answer."""
         if len(self.by_stamps) >= MOST:
             self.by_stamps.clear()
-            self._older, self._prepared = self._prepared, {}  # an answer stays the same one while it is in use
+            self._older, self._prepared = self._prepared, {}  # an answer in use remains the same object
         sources = self._sources(raw, get)
         same = tuple(bytes(one[:STAMP]) for one in sources)
         candidates = self._prepared.get(same) or self._older.get(same)
@@ -59,7 +59,7 @@ class CandidateCache:
         self._older.clear()
 
     def _sources(self, raw: Iterable[memoryview | None], get: Get) -> list[memoryview]:
-        """The records that hold assignments, and those of the groups that they refer to."""
+        """The records with assignments, and those of the groups that they refer to."""
         sources: list[memoryview] = []
         for record in raw:
             if record is not None:
@@ -71,7 +71,7 @@ class CandidateCache:
         return sources
 
     def _usable(self, record: memoryview) -> Iterable[Assignment]:
-        """The assignments of a record that concern us, without those that a newer agent wrote and we cannot read."""
+        """Yield the applicable assignments of a record, without unreadable ones of a newer agent."""
         for data in self._decoded(record):
             if referenced_group(data) is None:
                 try:

@@ -7,21 +7,21 @@ from typing import Final
 
 #: LMDB refuses keys of more than 511 bytes; Swift's names are longer, so long ones are hashed.
 _LMDB_KEY_LIMIT: Final = 500
-#: What stands behind the prefix of a hashed key.
+#: Follows the prefix of a hashed key.
 _HASHED: Final = b"#"
 _PREFIXES: Final = {"tenant": b"t/", "container": b"c/", "object": b"o/", "volume": b"v/"}
-#: Snapshot record of everything that is not about one named target.
+#: Snapshot record of all assignments that do not name one target.
 EVERYTHING_KEY: Final = b"*"
-#: Prefix of the snapshot's index, assignment id → where it is filed.
+#: Prefix of the snapshot's index, assignment id → key of its record.
 SNAPSHOT_INDEX_PREFIX: Final = b"i/"
 #: Prefix of the snapshot's records of groups' assignments; members' own records name the groups to read.
 SNAPSHOT_GROUP_PREFIX: Final = b"g/"
 #: Prefix of the storage policies of accounts' new containers.
 SNAPSHOT_PLACEMENT_PREFIX: Final = b"p/"
-#: Snapshot record of which change it stands at.  It has the prefix of what older agents delete when they load
-#: everything, and no account has a name with a NUL.
+#: Snapshot record of the last applied change.  It has a prefix that older agents delete when they load the whole
+#: snapshot, and no account has a name with a NUL.
 SNAPSHOT_LAST_CHANGE_KEY: Final = SNAPSHOT_PLACEMENT_PREFIX + b"\x00last change"
-#: Snapshot record of which parts of the registry are kept, so that a newer agent knows whether it must load.
+#: Snapshot record of the parts of the registry in the snapshot, from which a newer agent decides whether to load again.
 SNAPSHOT_REGISTRY_KEY: Final = b"\x00registry"
 #: Snapshot record of the filters registered at run time.
 SNAPSHOT_UPLOADS_KEY: Final = b"\x00uploads"
@@ -59,19 +59,19 @@ def snapshot_volume_keys(account: str, volume: str) -> tuple[bytes, bytes, bytes
 
 
 def snapshot_account_prefixes(account: str) -> tuple[bytes, ...]:
-    """What the keys of all containers and objects of ``account`` begin with; hashed ones may be anybody's."""
+    """Key prefixes of all containers and objects of ``account``; hashed keys may belong to any account."""
     name = account.encode("utf-8", "surrogateescape")[:_LMDB_KEY_LIMIT]
     return (b"c/" + name + b"/", b"o/" + name + b"/", b"c/" + _HASHED, b"o/" + _HASHED)
 
 
 def snapshot_object_prefixes(account: str, container: str) -> tuple[bytes, ...]:
-    """What the keys of all objects of a container begin with; hashed ones may be anybody's."""
+    """Key prefixes of all objects of a container; hashed keys may belong to any container."""
     name = f"o/{account}/{container}/".encode("utf-8", "surrogateescape")
     return (b"o/" + _HASHED,) if len(name) > _LMDB_KEY_LIMIT else (name, b"o/" + _HASHED)
 
 
 def snapshot_index_key(assignment: str) -> bytes:
-    """Snapshot key of where an assignment is filed, so that a drop finds it."""
+    """Snapshot key of the index entry of an assignment, by which a drop finds its record."""
     return _fitted(SNAPSHOT_INDEX_PREFIX + assignment.encode("utf-8", "surrogateescape"))
 
 

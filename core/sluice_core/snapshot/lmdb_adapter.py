@@ -3,16 +3,16 @@
     folder/current -> gen-3-1f2e3d4c          swapped by rename, never written in place
     folder/gen-3-1f2e3d4c/data.mdb, lock.mdb
 
-LMDB's traps, and what is done about each:
+LMDB's traps, and the measure against each:
 
 * *Opening an environment twice in one process* drops the first one's locks: environments are shared
-  through a register.  One that came *through a fork* can be neither used nor closed (that would free
-  the parent's slots) nor opened anew, so whoever forks must open afterwards; the register knows.
-* *A truncated file* kills whoever reads past its end with SIGBUS: the size is compared with the last
-  page in use before anything but the two head pages is looked at.
-* *Commits are not synced* (they need not be: a killed writer leaves whole transactions, and Redis has
-  everything).  After the machine went down pages may be missing, so the folder's name carries the id
-  of the boot that it was written in, and one of another boot is never opened.
+  through a register.  An environment from *before a fork* can be neither used nor closed (that would free
+  the parent's slots) nor opened again, so a process must open it after its fork; the register checks this.
+* *A truncated file* kills a process that reads past its end with SIGBUS: the size is compared with the last page in use
+  before any page but the two head pages is read.
+* *Commits are not synced* (they need not be: a killed writer leaves whole transactions, and Redis holds
+  all data).  After a crash of the machine pages may be missing, so the folder's name carries the id
+  of the boot that it was written in, and a folder of another boot is not opened.
 * *126 readers* are the default limit; each reading process takes one slot.
 * *A map that grew* in one process must be resized in the others: :func:`read_transaction`.
 """
@@ -34,7 +34,7 @@ from sluice_core.errors import PeerError
 CURRENT: Final = "current"
 FIRST_MAP_SIZE: Final = 64 << 20
 MAX_READERS: Final = 4096
-LOCK_MODE: Final = 0o666  # readers write their slot there, under whatever user Swift runs
+LOCK_MODE: Final = 0o666  # readers write their slot there, under the user of Swift
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ _open: dict[str, tuple[int, Any, int]] = {}  # path → process id, environment,
 
 
 class SnapshotError(PeerError):
-    """The snapshot cannot be read or written; the message says why.  The last good state stays."""
+    """The snapshot cannot be read or written; the message has the reason.  The last good state stays."""
 
 
 def boot_id() -> str:
@@ -51,9 +51,9 @@ def boot_id() -> str:
 
 
 def current_generation(folder: Path, boot: str) -> Path:
-    """The generation in use.
+    """Return the generation in use.
 
-    :raises SnapshotError: when there is none, or it was written before the machine was started
+    :raises SnapshotError: when there is none, or it was written before the last boot
     """
     try:
         name = os.readlink(folder / CURRENT)
@@ -72,9 +72,9 @@ def next_generation(folder: Path, boot: str) -> Path:
 
 
 def make_current(path: Path) -> None:
-    """Give the generation at ``path`` to readers, in one step.
+    """Make the generation at ``path`` the current one for readers, atomically.
 
-    :raises SnapshotError: when that cannot be
+    :raises SnapshotError: when that fails
     """
     with lmdb_errors(path):
         link = path.with_name(f".{CURRENT}")
@@ -84,7 +84,7 @@ def make_current(path: Path) -> None:
 
 
 def remove_old_generations(folder: Path) -> None:
-    """Remove what is not current; readers that have it open keep what they mapped."""
+    """Remove all generations except the current one; readers that have one open keep what they mapped."""
     with contextlib.suppress(OSError):
         current = os.readlink(folder / CURRENT)
         for path in folder.glob("gen-*"):
@@ -93,9 +93,9 @@ def remove_old_generations(folder: Path) -> None:
 
 
 def claim_folder(folder: Path) -> int:
-    """Lock ``folder``, which has one writer; the lock ends with the process, or when the answered file is closed.
+    """Lock ``folder``, which has one writer; the lock ends with the process, or when the returned file is closed.
 
-    :raises SnapshotError: when another process has it
+    :raises SnapshotError: when another process holds the lock
     """
     lock = os.open(folder / ".writer", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -109,7 +109,7 @@ def claim_folder(folder: Path) -> int:
 def open_to_readers(path: Path, group: str) -> None:
     """Let every user read the generation at ``path``; its lock file goes to ``group`` unless that is empty.
 
-    :raises SnapshotError: when that cannot be
+    :raises SnapshotError: when that fails
     """
     with lmdb_errors(path):
         path.chmod(0o755)
@@ -120,9 +120,9 @@ def open_to_readers(path: Path, group: str) -> None:
 
 
 def open_environment(path: Path, *, write: bool = False) -> Any:
-    """The LMDB environment in ``path``; give it back with :func:`release`.
+    """Return the LMDB environment in ``path``; return it with :func:`release`.
 
-    :raises SnapshotError: when it is missing, truncated or no environment
+    :raises SnapshotError: when it is missing, truncated or not an environment
     """
     name = os.path.realpath(path)
     opened = _open.get(name)
@@ -139,7 +139,7 @@ def open_environment(path: Path, *, write: bool = False) -> Any:
 
 
 def release(path: Path) -> None:
-    """No longer use the environment in ``path``; the last user in this process closes it."""
+    """Release the environment in ``path``; the last user in this process closes it."""
     name = os.path.realpath(path)
     opened = _open.get(name)
     if opened is None or opened[0] != os.getpid():
@@ -155,7 +155,7 @@ def release(path: Path) -> None:
 def _open_checked(path: Path, write: bool) -> Any:
     with lmdb_errors(path):
         if write:
-            # lmdb would give the folder the mode of its files, so that root alone can enter it
+            # lmdb would give the folder the mode of its files, so that only root could enter it
             path.mkdir(mode=0o755, exist_ok=True)
         environment = lmdb.open(
             str(path),
@@ -183,7 +183,7 @@ def _truncated(path: Path, environment: Any) -> str:
 
 @contextlib.contextmanager
 def lmdb_errors(path: Path) -> Iterator[None]:
-    """Turn faults of LMDB and of the file system into :class:`SnapshotError`, but for a full or resized map."""
+    """Turn faults of LMDB and of the file system into :class:`SnapshotError`, except a full or resized map."""
     try:
         yield
     except (lmdb.MapFullError, lmdb.MapResizedError):
@@ -193,14 +193,14 @@ def lmdb_errors(path: Path) -> Iterator[None]:
 
 
 def _space_left(path: Path) -> str:
-    """LMDB calls a write cut short by a full disk an input/output error; say what the disk has left."""
+    """LMDB reports a write that a full disk cut short as an input/output error; return the free space of the disk."""
     with contextlib.suppress(OSError):
         return f" ({shutil.disk_usage(path).free >> 20} MiB free on its disk)"
     return ""
 
 
 def read_transaction(environment: Any, work: Callable[[Any], T]) -> T:
-    """What ``work`` makes of a read transaction, on a map as large as the writer made it."""
+    """Return the result of ``work`` in a read transaction, on a map of the writer's size."""
     try:
         with environment.begin(buffers=True) as transaction:
             return work(transaction)
@@ -211,12 +211,12 @@ def read_transaction(environment: Any, work: Callable[[Any], T]) -> T:
 
 
 def read_value(environment: Any, key: bytes) -> bytes:
-    """The value under ``key``; empty when there is none."""
+    """Return the value under ``key``; empty when there is none."""
     return read_transaction(environment, lambda transaction: bytes(transaction.get(key) or b""))
 
 
 def write_transaction(path: Path, environment: Any, work: Callable[[Any], T]) -> T:
-    """What ``work`` makes of a write transaction, begun anew on a larger map when the map is full.
+    """Return the result of ``work`` in a write transaction, repeated on a larger map when the map is full.
 
     :raises SnapshotError: when it cannot be written
     """

@@ -1,7 +1,7 @@
 """The snapshot of a node's assignments: written by its agent, read by every Swift worker and by the konnector.
 
-A reader stands on the path of each request.  It makes no network call, takes no lock, and raises
-nothing: without a usable snapshot it finds no policy, and ``problem`` says why.
+Each request calls a reader.  It makes no network call, takes no lock, and raises nothing: without a usable snapshot it
+finds no policy, and ``problem`` has the reason.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ __all__ = ["SnapshotError", "SnapshotReader", "SnapshotWriter"]
 
 
 class SnapshotReader:
-    """Looks up what may concern an object or a volume, in the snapshot that an agent keeps in ``folder``.
+    """Finds the assignments that may apply to an object or a volume, in the snapshot that an agent keeps in ``folder``.
 
     The constructor opens nothing.  Call :meth:`refresh` once after the fork and then each second:
-    only there is a snapshot opened, or a replaced one noticed.
+    only this method opens a snapshot, or notices a replaced one.
     """
 
     def __init__(self, folder: str | Path, boot: str | None = None) -> None:
@@ -55,26 +55,26 @@ class SnapshotReader:
         self._cache = self._objects.by_stamps
         #: Number of the last transaction that was read.
         self._number = -1
-        #: Accounts of which that one has no record, neither of them nor of anything in them → what concerns all.
+        #: Accounts without any record in that transaction → the answer for all of their objects.
         self._quiet: dict[str, Candidates] = {}
-        #: Of the other accounts: containers of which it names no object → what concerns each object in them.
+        #: Of the other accounts: containers without records of objects → the answer for each object in them.
         self._settled: dict[tuple[str, str], Candidates] = {}
-        #: Accounts and containers that are neither of both.
+        #: Accounts and containers in neither mapping.
         self._named: set[str | tuple[str, str]] = set()
         self._flawed_at: int | None = None
         self._uploads_stamp = b""
-        #: The link to the generation in use, what it said, and the last transaction when :meth:`refresh` looked.
+        #: The link to the generation in use, its target, and the last transaction at the last :meth:`refresh`.
         self._link = os.path.join(folder, lmdb_adapter.CURRENT)
         self._seen: tuple[str, int] | None = None
-        #: The filters registered at run time, renewed by :meth:`refresh`; another tuple when they changed.
+        #: The filters registered at run time, renewed by :meth:`refresh`; another tuple after a change.
         self.uploads: tuple[Upload, ...] = ()
         #: Id of the generation in use; empty when there is none.
         self.snapshot_id = ""
-        #: Why policies are not (all) found; empty while all is well.
+        #: The reason why policies are not (all) found; empty when there is no problem.
         self.problem = f"no snapshot of `{folder}` opened yet"
 
     def find(self, account: str, container: str = "", obj: str = "") -> Candidates:
-        """Every assignment that may concern the object; never raises."""
+        """Return every assignment that may apply to the object; does not raise."""
         if self._environment is None or self._process != os.getpid():
             return NOTHING
         try:
@@ -88,18 +88,19 @@ class SnapshotReader:
                 candidates = self._quiet.get(account) or self._settled.get((account, container))
             if candidates is None:
                 candidates = self._look_up(transaction, account, container, obj)
-            transaction.abort()  # an exception on the way leaves it to its destructor
+            transaction.abort()  # after an exception its destructor aborts it
             return candidates
         except lmdb.Error as error:
             self._complain(f"cannot be read: {error}", -1)
             return NOTHING
 
     def find_volume(self, account: str, volume: str) -> Candidates:
-        """Every assignment that may concern the volume; never raises.  The same answer while nothing changed.
+        """Return every assignment that may apply to the volume; does not raise.  Without changes, the answer is the
+        same object.
 
-        No sentence about volumes asks about requests, so ``constant`` of the answer is what holds.
+        Sentences about volumes do not depend on requests, so ``constant`` of the answer holds the assignments in force.
 
-        :param volume: its id of Cinder's
+        :param volume: its id in Cinder
         """
         if self._environment is None or self._process != os.getpid():
             return NOTHING
@@ -118,7 +119,7 @@ class SnapshotReader:
             return NOTHING
 
     def placement(self, account: str) -> str:
-        """The storage policy of new containers of ``account``; empty when none is said, never raises."""
+        """The storage policy of new containers of ``account``; empty when none is set; does not raise."""
         if self._environment is None or self._process != os.getpid():
             return ""
         try:
@@ -128,15 +129,15 @@ class SnapshotReader:
             return ""
 
     def position(self) -> Head:
-        """History and epoch that the snapshot stands at; empty when there is none to read."""
+        """History and epoch of the snapshot; empty when no snapshot is readable."""
         meta = None if self._process != os.getpid() else self._meta()
         return Head() if meta is None else Head(meta.history, meta.epoch)
 
     def refresh(self) -> None:
-        """Open the snapshot when there is a new one; what was open stays when the new one cannot be."""
+        """Open the snapshot when there is a new one; the open one stays when the new one cannot be opened."""
         seen = self._look()
         if seen is not None and seen == self._seen:
-            return  # nothing was written, which is what each worker finds in most seconds
+            return  # nothing was written, as in most seconds
         self._seen = None
         try:
             if self._boot is None:
@@ -144,7 +145,7 @@ class SnapshotReader:
             path = current_generation(self._folder, self._boot)
             if path != self._path or self._process != os.getpid():
                 self._open(path)
-                seen = None  # it is about the generation before
+                seen = None  # it belongs to the generation before
             elif self._flawed_at is not None:
                 self._look_again()
             elif self.problem:
@@ -164,7 +165,7 @@ class SnapshotReader:
     # -- how --------------------------------------------------------------------------------
 
     def _look(self) -> tuple[str, int] | None:
-        """Which generation is current, and the last transaction in the open one; None when that needs care."""
+        """Return the current generation and the last transaction in the open one; None if a full check is needed."""
         if self._environment is None or self._process != os.getpid() or self.problem:
             return None
         try:
@@ -176,7 +177,7 @@ class SnapshotReader:
             return None
 
     def _look_up(self, transaction: Any, account: str, container: str, obj: str) -> Candidates:
-        """Look up a container of which objects are named, or that was not asked for since the snapshot was written."""
+        """Look up a container that has records of objects, or that was not looked up since the snapshot was written."""
         if transaction.id() != self._number or len(self._quiet) + len(self._settled) + len(self._named) >= MOST:
             self._number = transaction.id()
             self._unlearn()
@@ -191,7 +192,7 @@ class SnapshotReader:
         return candidates
 
     def _read(self, transaction: Any, keys: tuple[bytes, bytes, bytes, bytes]) -> Candidates:
-        """Four reads; what they stand for is prepared once."""
+        """Read four records; their candidates are prepared once."""
         get = transaction.get
         obj, container, tenant, everything = raw = (get(keys[0]), get(keys[1]), get(keys[2]), get(keys[3]))
         stamps = (
@@ -202,13 +203,13 @@ class SnapshotReader:
         )
         candidates = self._cache.get(stamps)
         if candidates is None:
-            if len(self._cache) >= MOST:  # other answers are forgotten with it, and made anew
+            if len(self._cache) >= MOST:  # other answers are dropped with it, and made again
                 self._unlearn()
             candidates = self._objects.prepare(stamps, raw, get)
         return candidates
 
     def _learn(self, transaction: Any, account: str) -> None:
-        """Note whether the snapshot has any record of ``account`` or of something in it."""
+        """Record whether the snapshot has any record of ``account`` or below it."""
         if _is_named(transaction, account):
             self._named.add(account)
         else:
@@ -230,14 +231,14 @@ class SnapshotReader:
         self._flawed_at = max(stamp, self._flawed_at or 0)
 
     def _look_again(self) -> None:
-        """Note that something could not be read; the complaint is forgotten once the agent has written since."""
+        """Record that a read failed; the problem is cleared once the agent has written again."""
         meta = self._meta()
         if meta is not None and self._flawed_at is not None and meta.serial > self._flawed_at:
             self._flawed_at, self.problem = None, ""
             self._forget()
 
     def _read_uploads(self) -> None:
-        """Read the uploads when they were written anew; those in use stay when they cannot be read."""
+        """Read the uploads after a change; those in use stay when the new ones cannot be read."""
         try:
             raw = read_value(self._environment, SNAPSHOT_UPLOADS_KEY)
             if raw[:STAMP] != self._uploads_stamp:

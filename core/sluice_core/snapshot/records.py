@@ -1,29 +1,28 @@
 """The records of a snapshot, as bytes.
 
-* A *record* holds all assignments filed under one key: a stamp of eight bytes that changes with
-  every writing, then MessagePack.  Readers compare stamps and decode only what is new to them.
-* The *index* says of each assignment's id where it is filed; one that this node refuses is kept
-  there whole, with the reason, until a worker arrives that can do it.
+* A *record* holds all assignments under one key: a stamp of eight bytes that changes with
+  every write, then MessagePack.  Readers compare stamps and decode only new records.
+* The *index* maps each assignment's id to the key of its record; an assignment that this node refuses is kept whole in
+  the index, with the reason, until a worker starts that can enforce it.
 * A group's assignments are one record of the group's own.  The record of each member holds a *reference*
   to it beside its assignments.
-* The filters registered at run time are one record, whose members are uploads rather than assignments.
-* *Meta* is the snapshot's id, and the history and epoch that it stands at; *last change* the digest of that change.
+* The filters registered at run time are one record, whose members are uploads, not assignments.
+* *Meta* is the snapshot's id, and its history and epoch; *last change* the digest of that change.
 
 Groups are not expanded, so that
 
-* a member that comes or goes is one record written, however many assignments the group has;
-* an assignment that comes or goes is one record written, however many members the group has;
-* who is in no group never reads more than before.
+* a member that is added or removed is one record written, however many assignments the group has;
+* an assignment that is added or removed is one record written, however many members the group has;
+* a target in no group reads no more records than before.
 
 A reader follows references only when it prepares an answer that it has not cached.  The answer is cached
-by the stamps of the four records of a request, and a group's record is none of them.  So whoever writes a
-group's record writes the record of everything too, which gives that another stamp: **the record of
+by the stamps of the four records of a request, and a group's record is not among them.  So a writer of a
+group's record also writes the record of everything, which gives it another stamp: **the record of
 everything exists whenever a group's record does**, though it may be empty.
 
-A group that is not known (yet) is a group without members: its assignments are filed, and concern nobody
-until somebody comes.  Who is in a group is said by the entries of its members alone, one by one; that of the
-group itself means nothing to a node.  Of the registry a snapshot has members of groups, and the storage policies of
-accounts' new containers.
+An unknown group is a group without members: its assignments are stored, and apply to no target until a member is added.
+Only the entries of members define a group's members; a node ignores the entry of the group itself.  Of the registry a
+snapshot has members of groups, and the storage policies of accounts' new containers.
 """
 
 from __future__ import annotations
@@ -53,14 +52,14 @@ log = logging.getLogger(__name__)
 FORMAT: Final = 1
 STAMP: Final = 8
 _NAMED: Final = (TENANT, CONTAINER, OBJECT, VOLUME)
-#: What else is in a snapshot, without stamps.
+#: The other values of a snapshot, without stamps.
 _PLAIN_PREFIXES: Final = (SNAPSHOT_INDEX_PREFIX, SNAPSHOT_PLACEMENT_PREFIX)
 _PLAIN_KEYS: Final = (SNAPSHOT_META_KEY, SNAPSHOT_REGISTRY_KEY)
 
 
 @dataclass(frozen=True, slots=True)
 class Meta:
-    """Where a snapshot stands; ``serial`` is the stamp last given."""
+    """The position of a snapshot; ``serial`` is the last stamp."""
 
     id: str
     history: str = ""
@@ -76,7 +75,7 @@ class Meta:
     def decode(cls, raw: bytes | memoryview | None) -> Meta:
         """The meta record in ``raw``.
 
-        :raises DecodeError: when it is none, or of another format
+        :raises DecodeError: when it is not a meta record, or of another format
         """
         try:
             version, *rest = msgpack.unpackb(raw or b"")
@@ -89,9 +88,9 @@ class Meta:
 
 @dataclass(frozen=True, slots=True)
 class LastChange:
-    """The digest of the change that a snapshot stands at; of no use beside a meta record of another position.
+    """The digest of the last change in a snapshot; invalid beside a meta record of another position.
 
-    Older agents, which may have written to the snapshot since, move only the meta record.
+    Older agents, which may have written to the snapshot since, update only the meta record.
     """
 
     history: str
@@ -99,13 +98,13 @@ class LastChange:
     digest: str
 
     def encode(self) -> bytes:
-        """Bytes for its record; none when the digest is not known."""
+        """Bytes for its record; empty when the digest is not known."""
         packed: bytes = msgpack.packb([self.history, self.epoch, self.digest]) if self.digest else b""
         return packed
 
     @classmethod
     def read_digest(cls, raw: bytes | memoryview | None, meta: Meta) -> str:
-        """The digest in ``raw`` of the change that ``meta`` names; empty when it holds none."""
+        """Return the digest in ``raw`` of the change that ``meta`` names; empty when it holds another."""
         try:
             last = cls(*msgpack.unpackb(raw or b""))
         except (ValueError, TypeError, msgpack.UnpackException):
@@ -115,7 +114,7 @@ class LastChange:
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """An index entry: the record's key; or nothing, and what is refused and why.
+    """An index entry: the record's key; or, without one, the refused assignment and the reason.
 
     ``data`` is None for a refused assignment that cannot even be decoded.
     """
@@ -135,7 +134,7 @@ class IndexEntry:
     def decode(cls, raw: bytes | memoryview) -> IndexEntry:
         """The index entry in ``raw``.
 
-        :raises DecodeError: when it is none
+        :raises DecodeError: when it is not one
         """
         try:
             return cls(*msgpack.unpackb(raw))
@@ -144,7 +143,7 @@ class IndexEntry:
 
 
 def record_key(assignment: Assignment) -> bytes:
-    """The record that ``assignment`` is filed in: its named target's, its group's, else that of everything."""
+    """Return the key of the record of ``assignment``: its named target's, its group's, else that of everything."""
     path, level = assignment.path(), assignment.target.level
     if path and level in _NAMED:
         return snapshot_key(level, path)
@@ -154,7 +153,7 @@ def record_key(assignment: Assignment) -> bytes:
 
 
 def is_record(key: bytes) -> bool:
-    """True for the key of a record, which has a stamp."""
+    """Whether ``key`` is that of a record, which has a stamp."""
     return not key.startswith(_PLAIN_PREFIXES) and key not in _PLAIN_KEYS
 
 
@@ -172,7 +171,7 @@ def encode_record(serial: int, payload: bytes) -> bytes:
 def decode_record(raw: bytes | memoryview) -> list[dict[str, Any]]:
     """The assignments' data in a record.
 
-    :raises DecodeError: when it is none
+    :raises DecodeError: when it is not a record
     """
     try:
         members: list[dict[str, Any]] = msgpack.unpackb(raw[STAMP:])
@@ -181,7 +180,7 @@ def decode_record(raw: bytes | memoryview) -> list[dict[str, Any]]:
     return members
 
 
-#: Which kinds are kept, and how.  Whoever keeps more of the registry must change it.
+#: The kinds of entries in the snapshot, and their format.  A version that keeps more of the registry must change it.
 REGISTRY_FORMAT: Final = b"3"
 #: Kind of a group's members → their level.
 MEMBER_LEVELS: Final[Mapping[str, str]] = {kinds.member: level for level, kinds in GROUP_KINDS.items()}
@@ -209,7 +208,7 @@ class Membership:
 
 
 def membership(key: str) -> Membership | None:
-    """The membership in the ``kind/name`` of an entry; None when it is about something else."""
+    """Return the membership in the ``kind/name`` of an entry; None for another entry."""
     kind, name = kind_and_name(key)
     level = MEMBER_LEVELS.get(kind)
     if level is None:
@@ -219,7 +218,7 @@ def membership(key: str) -> Membership | None:
 
 
 def storage_policy_of(entry: Entry | None) -> str:
-    """The storage policy that a placement names; empty without one, or when it makes no sense, which is logged."""
+    """Return the storage policy that a placement names; empty without one, or when it is invalid, which is logged."""
     if entry is None:
         return ""
     try:
@@ -234,13 +233,13 @@ def storage_policy_of(entry: Entry | None) -> str:
 
 
 def kind_and_name(key: str) -> tuple[str, str]:
-    """The two parts of what an entry is filed under."""
+    """The two parts of an entry's key."""
     kind, _, name = key.partition("/")
     return kind, name
 
 
 def is_kept(key: str) -> bool:
-    """True for the ``kind/name`` of entries that nodes care for."""
+    """Whether nodes keep entries with this ``kind/name``."""
     kind, name = kind_and_name(key)
     return (kind in MEMBER_LEVELS or kind == PLACEMENT) and _encodable(name)
 

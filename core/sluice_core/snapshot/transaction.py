@@ -46,20 +46,20 @@ NameOf = Callable[[dict[str, Any]], str]
 
 
 def accept_all(assignment: Assignment) -> str:
-    """A judge that refuses nothing."""
+    """A judge that accepts every assignment."""
     return ""
 
 
 class _Records:
-    """Assignments, uploads and registry entries as records; a subclass says where these are kept."""
+    """Assignments, uploads and registry entries as records; a subclass stores them."""
 
     def __init__(self) -> None:
         self._records: dict[bytes, Members] = {}
-        #: How many more assignments readers see.
+        #: The change of the number of assignments that readers see.
         self.grown = 0
 
     def put(self, assignment: Assignment, refused: str) -> None:
-        """File an assignment that is not there, or keep it aside as refused."""
+        """Store a new assignment, or keep it aside as refused."""
         data = assignment.to_data()
         if refused:
             filed = IndexEntry(b"", assignment.id, refused, data)
@@ -70,7 +70,7 @@ class _Records:
         self._keep(snapshot_index_key(assignment.id), filed.encode())
 
     def register(self, key: str, upload: Upload | None) -> None:
-        """Put what was registered at run time under ``Upload.key``, or, where None, forget it."""
+        """Store an upload under its ``Upload.key``; None deletes it."""
         members = self._members(SNAPSHOT_UPLOADS_KEY, _key_of_upload)
         members.pop(key, None)
         if upload is not None:
@@ -98,7 +98,7 @@ class _Records:
         return self._records.setdefault(key, {})
 
     def _keep(self, key: bytes, value: bytes) -> None:
-        """Keep what is no record under ``key``; nothing, when ``value`` is empty."""
+        """Store the value of a key that is not a record; store nothing when ``value`` is empty."""
         raise NotImplementedError
 
 
@@ -111,7 +111,7 @@ class SnapshotEdit(_Records):
         self.serial = serial
 
     def drop(self, name: str) -> None:
-        """Forget an assignment, if it is there."""
+        """Remove an assignment, if it exists."""
         raw = self._transaction.pop(snapshot_index_key(name))
         if raw is None:
             return
@@ -120,11 +120,11 @@ class SnapshotEdit(_Records):
             self.grown -= 1
 
     def remember(self, last: LastChange) -> None:
-        """Keep which change the snapshot stands at."""
+        """Store the last change of the snapshot."""
         self._keep(SNAPSHOT_LAST_CHANGE_KEY, last.encode())
 
     def finish(self, meta: Meta) -> None:
-        """Write the records and where the snapshot stands now."""
+        """Write the records and the position of the snapshot."""
         if self._touches_groups():
             self._members(EVERYTHING_KEY)  # written too, so that readers notice
         everything = self._records.pop(EVERYTHING_KEY, None)
@@ -189,10 +189,10 @@ def _key_of_upload(data: Mapping[str, Any]) -> str:
 
 
 def read_summary(transaction: Any) -> tuple[Meta, str, bool, int, dict[str, str]]:
-    """Where a snapshot stands and the digest of that change, whether it keeps less of the registry than we do, and of
-    its assignments how many readers see, and why the others are refused.
+    """Return the position of a snapshot, the digest of that change, whether it keeps less of the registry than this
+    version, the number of assignments that readers see, and the reasons why the others are refused.
 
-    :raises DecodeError: when it is no snapshot
+    :raises DecodeError: when it is not a snapshot
     """
     meta = Meta.decode(transaction.get(SNAPSHOT_META_KEY))
     count, refused = 0, {}

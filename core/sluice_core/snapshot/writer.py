@@ -1,7 +1,7 @@
 """The writing side of a snapshot: one per node, in the agent.
 
-Every method is one transaction: readers see all of it or nothing, and a writer killed in the middle
-has done nothing.  After a :class:`SnapshotError` the last good state stands, here and for readers.
+Every method is one transaction: readers see all of it or nothing, and a writer that is killed has changed nothing.
+After a :class:`SnapshotError` the last good state stays, for the writer and for readers.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ T = TypeVar("T")
 
 
 class SnapshotWriter:
-    """Keeps the snapshot in ``folder``; ``group`` may give the readers' lock file to a Unix group.
+    """Keeps the snapshot in ``folder``; ``group`` is the Unix group of the readers' lock file, if given.
 
-    A *judge* answers why this node refuses an assignment, or an empty string; what is refused is
-    not shown to readers, but kept for :meth:`rejudge`.
+    A *judge* returns the reason why this node refuses an assignment, or an empty string; refused assignments are not
+    shown to readers, but kept for :meth:`rejudge`.
     """
 
     def __init__(self, folder: str | Path, boot: str | None = None, group: str = "") -> None:
@@ -52,11 +52,11 @@ class SnapshotWriter:
         self._meta = Meta("")
         #: Assignments that readers see.
         self.count = 0
-        #: True when it was written by an agent that kept less of the registry: :meth:`reload` mends it.
+        #: True when an agent that kept less of the registry wrote it: :meth:`reload` corrects that.
         self.incomplete = False
         #: Assignment id → why this node refuses it.
         self.refused: dict[str, str] = {}
-        #: Why the snapshot found by :meth:`open` could not be used.
+        #: The reason why :meth:`open` could not use the snapshot.
         self.problem = ""
         #: Digest of the change at :attr:`position` when it was opened; empty when it is not known.
         self.last_digest = ""
@@ -68,11 +68,11 @@ class SnapshotWriter:
 
     @property
     def position(self) -> Head:
-        """History and epoch that the snapshot stands at."""
+        """History and epoch of the snapshot."""
         return Head(self._meta.history, self._meta.epoch)
 
     def open(self) -> Head:
-        """Open the snapshot that is there; return an empty head, and set ``problem``, when there is none to use.
+        """Open the existing snapshot; return an empty head, and set ``problem``, when no snapshot is usable.
 
         :raises SnapshotError: when the folder cannot be made
         """
@@ -91,7 +91,7 @@ class SnapshotWriter:
         return self.position
 
     def apply(self, changes: Sequence[Change], judge: Judge = accept_all) -> None:
-        """Bring the snapshot to the last of ``changes``, which follow one another."""
+        """Apply ``changes``, which follow one another."""
         if not changes:
             return
         puts: dict[str, Assignment | None] = {}
@@ -109,7 +109,7 @@ class SnapshotWriter:
         self._edit(puts, judge, meta, uploads, entries, LastChange(last.history, last.epoch, last.digest))
 
     def rejudge(self, judge: Judge) -> int:
-        """Ask ``judge`` again about everything; how many assignments moved in or out."""
+        """Call ``judge`` again for all assignments; return how many became accepted or refused."""
         changed: dict[str, Assignment | None] = {}
         for one in self.assignments():
             if judge(one) != self.refused.get(one.id, ""):
@@ -119,10 +119,9 @@ class SnapshotWriter:
         return len(changed)
 
     def reload(self, loaded: FullState, judge: Judge = accept_all) -> bool:
-        """Make the snapshot equal to ``loaded``; True when readers must open a new generation.
+        """Make the snapshot equal to ``loaded``; return True when readers must open a new generation.
 
-        A sound snapshot is changed in place, only where it differs; else a new one is built beside
-        it and takes its name.
+        A usable snapshot is changed in place, only where it differs; else a new one is built beside it and replaces it.
         """
         contents = SnapshotContents(loaded, judge)
         replaced = self._environment is None
@@ -159,7 +158,7 @@ class SnapshotWriter:
         return [Upload.from_data(one) for one in decode_record(raw)] if raw else []
 
     def reader_check(self) -> int:
-        """Free the slots of killed readers, whose old transactions would fill the map; how many."""
+        """Free the slots of killed readers, whose old transactions would fill the map; return their number."""
         if self._environment is None:
             return 0
         with lmdb_errors(self.folder):
@@ -185,7 +184,7 @@ class SnapshotWriter:
         return lmdb_adapter.boot_id() if self._boot is None else self._boot
 
     def _enter(self, path: Path, environment: Any) -> None:
-        """Work on an open environment from now on."""
+        """Use an open environment from now on."""
         self._path, self._environment = path, environment
         with lmdb_errors(path):
             found = lmdb_adapter.read_transaction(environment, read_summary)
@@ -227,7 +226,7 @@ class SnapshotWriter:
         self.refused.update((name, reason) for name, reason in judged.items() if reason)
 
     def _write(self, work: Callable[[Any], T]) -> T:
-        """One transaction, begun anew on a larger map when the map is full."""
+        """Run one transaction; repeat it on a larger map when the map is full."""
         if self._environment is None or self._path is None:
             raise SnapshotError(f"no snapshot in `{self.folder}` to change")
         try:
@@ -237,13 +236,13 @@ class SnapshotWriter:
             self.problem = f"snapshot in `{self.folder}`: {error}"
             raise SnapshotError(self.problem) from error
         except SnapshotError:
-            # LMDB may refuse everything after a failed write until it is opened again
+            # LMDB may refuse all work after a failed write until it is opened again
             self._leave()
             self.open()
             raise
 
     def _build(self, contents: SnapshotContents, meta: Meta) -> None:
-        """A new generation beside the old one, then the rename that makes it the current one."""
+        """Write a new generation beside the old one, then rename it to the current one."""
         path = lmdb_adapter.next_generation(self.folder, self._boot_id())
         try:
             environment = lmdb_adapter.open_environment(path, write=True)

@@ -1,1 +1,1 @@
-"""Everything in Redis: key names, scripts, operations, and the stores that run them."""
+"""The data in Redis: key names, scripts, operations, and the stores that run them."""

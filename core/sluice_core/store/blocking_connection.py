@@ -1,9 +1,8 @@
 """One connection to Redis for blocking reads, without the client library's machinery.
 
 An agent reads the change stream for every change of the cluster.  Through redis-py's pipeline and streams one read
-costs more than everything else that the agent does for a change.  This connection does the least that is needed: it
-packs and parses with hiredis, and runs one set of commands at a time.  redis-py resolves addresses, and makes errors of
-what Redis says.
+costs more than all other work of the agent for a change.  This connection does the minimum: it packs and parses with
+hiredis, and runs one set of commands at a time.  redis-py resolves addresses, and converts error replies of Redis.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ class BlockingConnection(asyncio.Protocol):
 
     @classmethod
     async def connect(cls, address: Mapping[str, Any], tls: ssl.SSLContext | None, timeout: float) -> Self:
-        """A connection to where redis-py's ``connection_kwargs`` say, logged in.
+        """Return a connection to the address in redis-py's ``connection_kwargs``, logged in.
 
-        :raises OSError, redis.exceptions.RedisError: when that cannot be
+        :raises OSError, redis.exceptions.RedisError: when that fails
         """
         loop, connection = asyncio.get_running_loop(), cls()
         try:
@@ -53,11 +52,11 @@ class BlockingConnection(asyncio.Protocol):
     async def execute(self, commands: tuple[Command, ...], timeout: float) -> list[Any]:
         """The replies to ``commands``, in their order.
 
-        :raises TimeoutError: when they are not all there after ``timeout`` seconds
-        :raises OSError, redis.exceptions.RedisError: when Redis is gone or answers with an error
+        :raises TimeoutError: when a reply is missing after ``timeout`` seconds
+        :raises OSError, redis.exceptions.RedisError: when Redis is unreachable or answers with an error
         """
         if (refusal := _error_among(self._replies)) is not None:
-            raise refusal  # Redis said so when it was connected to
+            raise refusal  # Redis refused at connection time
         if self._transport is None or self._transport.is_closing():
             raise ConnectionResetError("connection closed by redis")
         loop = asyncio.get_running_loop()
@@ -111,7 +110,7 @@ class BlockingConnection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
-        refusal = _error_among(self._replies)  # what Redis said before it closed
+        refusal = _error_among(self._replies)  # the error that Redis sent before it closed
         self._fail(refusal or error or ConnectionResetError("connection closed by redis"))
 
 

@@ -1,4 +1,4 @@
-"""Reads the two streams that a commit writes: the changes, and what they replaced.
+"""Reads the two streams that a commit writes: the changes, and the documents that they replaced.
 
 In the change stream entry ``<epoch>-0`` is one change.  Epochs follow each other without holes, so a hole shows that
 changes were trimmed.
@@ -6,7 +6,7 @@ changes were trimmed.
 The undo log (``Keys.past``) has the documents that changes of the configuration replaced, to show them and to roll
 back.  For each change of policies, uploads or registry entries it has the replaced documents, in parts of at most 500;
 each part carries the epoch of the previous such change (``before``).  The configuration after epoch E is the present
-one, with the oldest document that a change after E replaced put back in the place of each record.  It reaches back to
+one, in which each record has the oldest document that a change after E replaced.  It reaches back to
 the ``before`` of its oldest change, if all parts of that change are there.
 """
 
@@ -36,13 +36,14 @@ LONGEST_BLOCK: Final = 3000
 def changes_after(
     keys: Keys, epoch: int, block_ms: int = 0, count: int = 500, report: NodeReport | None = None, digest: str = ""
 ) -> Operation[list[Change] | Gap]:
-    """The changes that follow ``epoch``, at most ``count``, waiting ``block_ms`` for the first.
+    """Return the changes that follow ``epoch``, at most ``count``, waiting ``block_ms`` for the first.
 
-    Empty when there is none.  ``report`` is written before, in the same round trip.  Changes of another history are
-    not left out: compare :attr:`Change.history`.
+    Empty when there is none.  ``report`` is written first, in the same round trip.  Changes of another history are
+    included: compare :attr:`Change.history`.
 
     :param block_ms: milliseconds, at most :data:`LONGEST_BLOCK`
-    :param digest: of change ``epoch`` as the reader knows it; :class:`Replaced` when the stream has another one there
+    :param digest: of change ``epoch`` as the reader has it; the result is :class:`Replaced` when the stream has another
+        one there
     """
     waiting: Command = ("BLOCK", min(block_ms, LONGEST_BLOCK)) if block_ms > 0 else ()
     read = ("XREAD", "COUNT", count, *waiting, "STREAMS", keys.changes, f"{epoch}-0")
@@ -56,7 +57,7 @@ def changes_after(
             return Replaced(f"the stream has another change {epoch}")
         return _parse_changes(replies[-2], epoch)
 
-    # behind the read, which may have waited: what came before it is not replaced later
+    # behind the read, which may have waited: an entry before it is not replaced later
     return Operation((*said, read, digest_command(keys, epoch)), parse, blocking=True)
 
 
@@ -79,7 +80,7 @@ def _parse_changes(reply: Any, epoch: int) -> list[Change] | Gap:
 
 
 def changes_before(keys: Keys, epoch: int, count: int) -> Operation[list[Change]]:
-    """At most ``count`` changes below ``epoch``, newest first; those that cannot be decoded are left out."""
+    """Return at most ``count`` changes below ``epoch``, newest first; undecodable ones are left out."""
 
     def parse(replies: list[Any]) -> list[Change]:
         parsed = []
@@ -95,7 +96,7 @@ def changes_before(keys: Keys, epoch: int, count: int) -> Operation[list[Change]
 
 
 def oldest_change(keys: Keys) -> Operation[int]:
-    """The epoch of the oldest change in the stream; 0 when there is none."""
+    """Return the epoch of the oldest change in the stream; 0 when there is none."""
 
     def parse(replies: list[Any]) -> int:
         return int(replies[0][0][0].partition(b"-")[0]) if replies[0] else 0
@@ -104,7 +105,7 @@ def oldest_change(keys: Keys) -> Operation[int]:
 
 
 def stream_fields(raw: Any) -> Mapping[bytes, bytes]:
-    """The fields of one entry of a stream, which some clients make a mapping of and others do not."""
+    """The fields of one entry of a stream, which are a mapping with some clients and a list with others."""
     return dict(zip(raw[::2], raw[1::2], strict=True)) if isinstance(raw, list) else raw
 
 
@@ -133,8 +134,8 @@ Documents = Mapping[str, bytes]
 class ReplacedDocuments:
     """Documents replaced since an epoch.
 
-    ``since`` is the earliest epoch that can be restored.  ``first`` holds what the wanted change replaced,
-    if it is in the stream; ``later`` those that the changes after it replaced, the oldest of each record.
+    ``since`` is the earliest epoch that can be restored.  ``first`` holds the documents that the wanted change
+    replaced, if it is in the stream; ``later`` those that the changes after it replaced, the oldest of each record.
     """
 
     head: Head
@@ -148,7 +149,7 @@ class ReplacedDocuments:
 
 
 def replaced_since(keys: Keys, epoch: int) -> Operation[ReplacedDocuments]:
-    """The documents that change ``epoch`` and the changes after it replaced."""
+    """Return the documents that change ``epoch`` and the changes after it replaced."""
     commands = (
         ("MGET", keys.history, keys.epoch),
         ("XRANGE", keys.past, "-", "+", "COUNT", 1),
@@ -170,9 +171,10 @@ def replaced_since(keys: Keys, epoch: int) -> Operation[ReplacedDocuments]:
 
 
 def replaced_before(keys: Keys, entry: str, count: int) -> Operation[list[tuple[str, Documents]]]:
-    """At most ``count`` entries of the stream before ``entry``, newest first, with the documents that each replaced.
+    """Return at most ``count`` entries of the stream before ``entry``, newest first, with the documents that each
+    replaced.
 
-    :param entry: the last one of the call before; empty for the newest
+    :param entry: the last entry of the previous call; empty for the newest
     """
 
     def parse(replies: list[Any]) -> list[tuple[str, Documents]]:

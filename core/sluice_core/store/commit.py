@@ -1,4 +1,4 @@
-"""The commit of a draft: one script, whole or not at all."""
+"""The commit of a draft: one script, which applies it as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from sluice_core.store.records import Committed, Draft
 #:
 #: Answers ``["ok", history, epoch, version]``, ``["conflict", name, found]`` or ``["fenced", slot, found]``.
 #:
-#: A version is the number of the commit that last wrote the thing, counted in field ``*`` of the
-#: versions hash, so that something dropped and made again never has an old version.  That of a scope moves with
-#: each static policy that is written for it.
-#: A fence names a slot and the ownership under which the draft was made; any other found there refuses it.
-#: A dropped policy takes all of its assignments with it, also those that its actor set meanwhile; one that is
-#: dropped and put is replaced, with nothing left of what the old one set.
+#: A version is the number of the commit that last wrote the record, counted in field ``*`` of the
+#: versions hash, so that a record that was dropped and created again never has an old version.  The version of a scope
+#: changes with each static policy that is written for it.
+#: A fence names a slot and the ownership under which the draft was made; another owner of the slot refuses the draft.
+#: A dropped policy takes all of its assignments with it, also those that its actor set meanwhile; a policy that is
+#: dropped and put is replaced, and its old assignments are removed.
 #:
-#: What a change of policies, uploads and entries replaced goes into the stream of the past, in parts of 500
-#: (``kind/id``, document or nothing), each with the epoch of the change before it: so whoever reads it knows how
-#: far back it reaches.  The version of ``config/*`` is that of the last such change.
+#: The documents that a change of policies, uploads and entries replaced go into the stream of the past, in parts of 500
+#: (``kind/id``, document or nothing), each with the epoch of the change before it, which shows a reader how far back
+#: the stream reaches.  The version of ``config/*`` is that of the last such change.
 COMMIT: Final = Script("""
 local history_key, epoch_key, assignments, policies, states, versions, epochs, changes, observed, watched, uploads =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
@@ -156,15 +156,15 @@ for _, one in ipairs(touched) do redis.call('HSET', epochs, one[1], string.forma
 return {'ok', history, string.format('%.0f', epoch), version}
 """)
 
-#: Changes kept for agents that were cut off; who missed more reloads everything.
+#: Changes that are kept for disconnected agents; an agent that missed more reloads everything.
 STREAM_LENGTH: Final = 10_000
 _SCOPES: Final = 1 << 16
 
 
 def commit(keys: Keys, draft: Draft) -> Operation[Committed]:
-    """Apply ``draft``, whole or not at all.
+    """Apply ``draft`` as a whole or not at all.
 
-    :raises Conflict: naming the record that has not the expected version
+    :raises Conflict: naming the record that does not have the expected version
     :raises Fenced: naming the slot that another actor host owns now
     """
     named = sorted({one.id for one in draft.policies} | set(draft.policy_drops))
@@ -204,9 +204,9 @@ def commit(keys: Keys, draft: Draft) -> Operation[Committed]:
 
 
 def scope_version(target: Target) -> str:
-    """Name of the version that moves when a static policy for ``target`` is written, for ``Draft.expect``.
+    """Name of the version that changes when a static policy for ``target`` is written, for ``Draft.expect``.
 
-    Some scopes share one, so that their number is bounded: an attempt may be refused for another scope's sake.
+    Some scopes share one, so that their number is bounded: a change of another scope may refuse an attempt.
     """
     scope = f"{target.level}/{target.select}/{target.name}".encode()
     return f"scope/{zlib.crc32(scope) % _SCOPES:04x}"

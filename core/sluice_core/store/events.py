@@ -1,16 +1,16 @@
 """The log of events: a capped stream in Redis, whose ids are the order of events and the cursors of its readers.
 
-No source of events can push out those of the others, however much it has to say:
+No source of events can displace the events of other sources, however many it logs:
 
 * An event whose kind, node, policy and subject equal those of one that the source has logged within
   :attr:`EventLimits.repeat` is a repeat, and is left out.
 * Each source has a token bucket: :attr:`EventLimits.burst` events at once, and one more every
   :attr:`EventLimits.refill` seconds.
-* How many events of a source were left out is logged as an event of its own, every :attr:`EventLimits.pause` seconds
-  at most.  Whoever appends events next does that for all sources.
+* The number of events of a source that were left out is logged as an event of its own, at most every
+  :attr:`EventLimits.pause` seconds.  The next append of events by any process does that for all sources.
 
-With the defaults a source that never stops adds 42 entries an hour, so in a week a third of the log.  Sources that log
-nothing are forgotten.
+With the defaults a source that logs without end adds 42 entries an hour, in a week a third of the log.  Sources that
+log nothing are deleted.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from sluice_core.store.operation import Command, Operation, Script, nothing, scr
 
 log = logging.getLogger(__name__)
 
-#: Id before all events.
+#: The id that is less than every event's.
 FIRST: Final = "0-0"
 _LONGEST_TEXT: Final = 1000
 _EVENT: Final = b"event"
@@ -51,13 +51,13 @@ LIMITS: Final = EventLimits()
 
 #: Append events.
 #:
-#: KEYS: stream, sources.  ARGV: unix time, the limits in their order, kind and severity of the event that counts what
-#: was left out; then for each event its source, a digest of what makes it a repeat (empty: nothing does), its node,
-#: and its document.
+#: KEYS: stream, sources.  ARGV: unix time, the limits in their order, kind and severity of the event that counts the
+#: omitted events; then for each event its source, a digest that identifies repeats (empty: it is never a repeat), its
+#: node, and its document.
 #:
-#: A source is kept as ``tokens`` that it had ``at`` some time, ``seen`` (digest → time of the last one that was
-#: logged), ``left`` (how many were left out since it was last said), ``since`` and ``node`` of these.  Field "" has
-#: the time at which all sources were last looked through.
+#: A source is kept as its ``tokens`` ``at`` some time, ``seen`` (digest → time of the last logged event), ``left`` (how
+#: many were left out since the last count was logged), ``since`` and ``node`` of these.  Field "" has the time of the
+#: last check of all sources.
 APPEND: Final = Script("""
 local stream, sources = KEYS[1], KEYS[2]
 local now, length, burst = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
@@ -131,7 +131,7 @@ return 0
 class EventBatch:
     """Some events in their order; ``last`` is the id of the last entry that was read, ``full`` whether more may follow.
 
-    ``last`` is the id that was asked for when nothing was read.
+    ``last`` is the given id when nothing was read.
     """
 
     events: tuple[Event, ...]
@@ -157,9 +157,9 @@ def append_events(
 
 
 def events_after(keys: Keys, after: str, count: int, block_ms: int = 0) -> Operation[EventBatch]:
-    """At most ``count`` events behind the id ``after``, waiting ``block_ms`` for the first.
+    """Return at most ``count`` events behind the id ``after``, waiting ``block_ms`` for the first.
 
-    What cannot be decoded is left out.
+    Undecodable events are left out.
 
     :param block_ms: milliseconds, at most :data:`~sluice_core.store.change_stream.LONGEST_BLOCK`
     """

@@ -1,12 +1,12 @@
 """Ownership of policies by actor hosts: slots, their owners, and how a stale owner is refused.
 
-Policies (and everything else with a name and one actor) are divided into :data:`SLOTS` slots by the hash of their id.
+Policies (and all other objects with a name and one actor) are divided into :data:`SLOTS` slots by the hash of their id.
 A host owns a slot under a *term*: one atomic script writes ``<term> <host>`` with a term that was never used before.
-A host that decides something for a policy puts the ownership that it got from its claim into ``Draft.fence``.  Once
-another host has claimed the slot, the commit script refuses the draft.  What a host believes, how long it was
-suspended and what its clock shows makes no difference (Kleppmann calls such a term a fencing token).
+A host that decides something for a policy puts the ownership from its claim into ``Draft.fence``.  Once another host
+has claimed the slot, the commit script refuses the draft, independently of the host's own state, suspension and clock
+(Kleppmann calls such a term a fencing token).
 
-Whatever a new owner reads *after* its claim is final: the former owner can write nothing later.
+What a new owner reads *after* its claim is final: the former owner can no longer write.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from sluice_core.messages.policies import Assignment, Policy, PolicyState, polic
 from sluice_core.store.keys import Keys
 from sluice_core.store.operation import Operation, Script, decoded, scripted
 
-#: Enough to divide evenly between a dozen hosts, few enough to be checked in every commit.
+#: Enough slots to divide evenly between a dozen hosts, few enough to be checked in every commit.
 SLOTS: Final = 256
-#: Documents read by one command: Redis is not held for longer than a few milliseconds.
+#: Documents read by one command, so that Redis is not blocked for longer than a few milliseconds.
 CHUNK: Final = 1000
 
-#: Take slots over.  KEYS: owners.  ARGV: host, slots.  Answers what each of them holds now.
+#: Claim slots.  KEYS: owners.  ARGV: host, slots.  Returns the new ownership of each.
 CLAIM: Final = Script("""
 local term = redis.call('HINCRBY', KEYS[1], '*', 1)
 local owner = string.format('%.0f', term) .. ' ' .. ARGV[1]
@@ -32,7 +32,7 @@ for i = 2, #ARGV do redis.call('HSET', KEYS[1], ARGV[i], owner) end
 return owner
 """)
 
-#: Give slots back.  KEYS: owners.  ARGV: pairs of slot and the ownership that ends, if it is still that one.
+#: Release slots.  KEYS: owners.  ARGV: pairs of slot and the ownership that ends, if it is still in force.
 RELEASE: Final = Script("""
 local count = 0
 for i = 1, #ARGV, 2 do
@@ -45,7 +45,7 @@ return count
 
 
 def slot_of(name: str) -> str:
-    """The slot of a policy's id, or of any other name that one host acts for."""
+    """The slot of a policy's id, or of another name with one responsible host."""
     return str(zlib.crc32(name.encode("utf-8", "surrogateescape")) % SLOTS)
 
 
@@ -55,12 +55,12 @@ def all_slots() -> Iterator[str]:
 
 
 def claim(keys: Keys, host: str, slots: Sequence[str]) -> Operation[dict[str, str]]:
-    """Claim ``slots``: slot → ownership, for :attr:`Draft.fence`."""
+    """Claim ``slots``; return slot → ownership, for :attr:`Draft.fence`."""
     return scripted(CLAIM, (keys.owners,), (host, *slots), lambda owner: dict.fromkeys(slots, owner.decode()))
 
 
 def release(keys: Keys, held: Mapping[str, str]) -> Operation[int]:
-    """Give these slots back unless another host owns them already; the number that were given back."""
+    """Release these slots unless another host owns them; return the number of released slots."""
     return scripted(RELEASE, (keys.owners,), [word for pair in held.items() for word in pair], int)
 
 
@@ -74,7 +74,7 @@ def owners(keys: Keys) -> Operation[dict[str, str]]:
 
 
 def owner_term(owner: str) -> int:
-    """The term in an ownership; 0 when it is none."""
+    """The term in an ownership; 0 when ``owner`` is not one."""
     term = owner.partition(" ")[0]
     return int(term) if term.isdigit() else 0
 
@@ -90,7 +90,7 @@ def hash_fields(key: str) -> Operation[list[str]]:
 
 
 def policies(keys: Keys, wanted: Sequence[str]) -> Operation[list[tuple[Policy, int, PolicyState | None]]]:
-    """Policies with their versions and states, read together; those that do not exist are left out."""
+    """Return policies with their versions and states, read together; missing ones are left out."""
     if not wanted:
         return Operation((), lambda _: [])
     commands = (
@@ -111,7 +111,7 @@ def policies(keys: Keys, wanted: Sequence[str]) -> Operation[list[tuple[Policy, 
 
 
 def assignments(keys: Keys, wanted: Sequence[str]) -> Operation[list[Assignment]]:
-    """The assignments with these ids; those that do not exist are left out."""
+    """Return the assignments with these ids; missing ones are left out."""
     if not wanted:
         return Operation((), lambda _: [])
 
@@ -123,7 +123,7 @@ def assignments(keys: Keys, wanted: Sequence[str]) -> Operation[list[Assignment]
 
 
 def chunks(wanted: Sequence[str]) -> Iterator[Sequence[str]]:
-    """``wanted`` in parts that one command may ask for."""
+    """Yield ``wanted`` in parts for one command each."""
     return (wanted[at : at + CHUNK] for at in range(0, len(wanted), CHUNK))
 
 

@@ -1,4 +1,4 @@
-"""An operation of the store: commands for Redis and how their replies are read, without doing any I/O.
+"""An operation of the store: commands for Redis and the parser of their replies, without I/O.
 
 :class:`sluice_core.store.store.Store` and :class:`sluice_core.store.store.AsyncStore` run operations; other modules of
 this package build them.
@@ -32,7 +32,7 @@ class Script:
     """A script's source and the digest that it is called by."""
 
     source: str
-    #: What EVALSHA names it by.
+    #: The digest for EVALSHA.
     sha: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -40,7 +40,7 @@ class Script:
 
 
 def timed_script(source: str) -> Script:
-    """A script that knows ``now``, unix seconds of Redis' clock: who uses it runs on many machines."""
+    """Return a script that has ``now``, unix seconds of Redis' clock: its callers run on many machines."""
     return Script(
         f"""
 local time = redis.call('TIME')
@@ -49,8 +49,8 @@ local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
     )
 
 
-#: Compare and set.  KEYS: a hash.  ARGV: field, the bytes that it has, the bytes that it gets.  Answers whether it had
-#: them.
+#: Compare and set.  KEYS: a hash.  ARGV: field, its expected bytes, its new bytes.  Returns whether it had the expected
+#: bytes.
 REPLACE: Final = Script("""
 if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
@@ -62,7 +62,7 @@ return 1
 class Operation(Generic[T]):
     """Commands (or one script), and ``parse`` from their replies; ``atomic`` puts them into MULTI/EXEC.
 
-    A ``blocking`` one may wait in Redis for what comes next.
+    A ``blocking`` operation may wait in Redis for the next entry.
     """
 
     commands: tuple[Command, ...]
@@ -81,11 +81,11 @@ def scripted(
 
 
 def nothing(replies: list[Any]) -> None:
-    """Parse no reply: for operations whose reply says nothing."""
+    """Parse no reply: for operations without a meaningful reply."""
 
 
 def decoded(cls: type[M], name: str, raw: bytes | None) -> M | None:
-    """The message in ``raw``; None, and an error in the log with the bytes, when it is none."""
+    """Return the message in ``raw``; return None, and log an error with the bytes, when it is not one."""
     if raw is None:
         return None
     try:
@@ -96,7 +96,7 @@ def decoded(cls: type[M], name: str, raw: bytes | None) -> M | None:
 
 
 def decode_all(cls: type[M], hash_fields: Mapping[bytes, bytes]) -> tuple[dict[str, M], dict[str, str]]:
-    """Field → message, and field → why it cannot be decoded."""
+    """Return field → message, and field → reason for undecodable ones."""
     good: dict[str, M] = {}
     broken: dict[str, str] = {}
     for field_name, raw in sorted(hash_fields.items()):
@@ -115,7 +115,7 @@ class MessageHash(Generic[M]):
 
     :param cls: of the messages
     :param key: the hash's key
-    :param field: which of a message's fields names that of the hash
+    :param field: the attribute of a message that is its field in the hash
     """
 
     cls: type[M]
@@ -123,28 +123,28 @@ class MessageHash(Generic[M]):
     field: str = "id"
 
     def read(self, keys: Keys, name: str) -> Operation[M | None]:
-        """One message; None when there is none, or it cannot be decoded."""
+        """Read one message; None when there is none, or it cannot be decoded."""
         return Operation((("HGET", self.key(keys), name),), lambda replies: decoded(self.cls, name, replies[0]))
 
     def read_all(self, keys: Keys) -> Operation[dict[str, M]]:
-        """Field → message, in the order of the fields; what cannot be decoded is left out."""
+        """Read field → message, in the order of the fields; undecodable ones are left out."""
         return Operation((("HGETALL", self.key(keys)),), lambda replies: decode_all(self.cls, replies[0])[0])
 
     def create(self, keys: Keys, message: M) -> Operation[bool]:
-        """Write a new message; False, and nothing is changed, when its field is there."""
+        """Write a new message; return False, and change nothing, when its field exists."""
         return Operation((("HSETNX", *self._words(keys, message)),), lambda replies: bool(replies[0]))
 
     def write(self, keys: Keys, message: M) -> Operation[None]:
-        """Write a message, whether its field is there or not."""
+        """Write a message, whether or not its field exists."""
         return Operation((("HSET", *self._words(keys, message)),), nothing)
 
     def replace(self, keys: Keys, before: M, after: M) -> Operation[bool]:
-        """Replace ``before`` by ``after``; False, and nothing is changed, when the field has other bytes by now."""
+        """Replace ``before`` by ``after``; return False, and change nothing, when the field has other bytes."""
         key, name, new = self._words(keys, after)
         return scripted(REPLACE, (key,), (name, before.encode(), new), bool)
 
     def delete(self, keys: Keys, *names: str) -> Operation[bool]:
-        """Delete messages; False when there was none of them."""
+        """Delete messages; return False when none existed."""
         commands = (("HDEL", self.key(keys), *names),) if names else ()
         return Operation(commands, lambda replies: any(replies))
 
@@ -160,12 +160,12 @@ def write_documents(key: str, documents: Mapping[str, Mapping[str, Any]]) -> Ope
 
 
 def read_document(key: str, name: str) -> Operation[dict[str, Any] | None]:
-    """One plain JSON document."""
+    """Read one plain JSON document."""
     return Operation((("HGET", key, name),), lambda replies: _document(name, replies[0]))
 
 
 def read_documents(key: str) -> Operation[dict[str, dict[str, Any]]]:
-    """Field → plain JSON document of a whole hash."""
+    """Read field → plain JSON document of a whole hash."""
 
     def parse(replies: list[Any]) -> dict[str, dict[str, Any]]:
         read = {name.decode(): _document(name.decode(), raw) for name, raw in sorted(replies[0].items())}

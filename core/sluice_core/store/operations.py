@@ -1,4 +1,4 @@
-"""The operations of the store: each builds commands for Redis and says how their replies are read.
+"""The operations of the store: each builds commands for Redis and parses their replies.
 
 ``sluice_core.store.store`` makes a method of each, for threads and for asyncio.
 """
@@ -33,8 +33,8 @@ from sluice_core.store.operation import (
 )
 from sluice_core.store.records import FullState, Head
 
-#: Adopt what there is now, as a history of its own if there is none (a wiped Redis), and remember who
-#: said so.  ARGV: id for a new history, who, when.  Answers ``[history, epoch]``.
+#: Adopt the present state, as a new history if there is none (a wiped Redis), and record the user.  ARGV: id for a new
+#: history, user, time.  Returns ``[history, epoch]``.
 ADOPT: Final = Script("""
 local history, epoch = redis.call('GET', KEYS[1]), redis.call('GET', KEYS[2]) or '0'
 if not history then
@@ -61,20 +61,20 @@ return flat
 """)
 
 # Only :data:`NODES` is written by itself; a commit writes policies' states, uploads and entries.
-#: Policy id → what its actor wrote.
+#: Policy id → the state that its actor wrote.
 STATES: Final = MessageHash(PolicyState, lambda keys: keys.states, "policy")
 #: Keyword → the code registered at run time.
 UPLOADS: Final = MessageHash(Upload, lambda keys: keys.uploads, "keyword")
 #: ``kind/name`` → the entry in the registry.
 ENTRIES: Final = MessageHash(Entry, lambda keys: keys.registry, "key")
-#: Assignment id → the last call about it to the service of a third party.
+#: Assignment id → the last call about it to a federated service.
 SERVICE_STATES: Final = MessageHash(ServiceState, lambda keys: keys.services, "assignment")
 #: The last report of every node.
 NODES: Final = MessageHash(NodeReport, lambda keys: keys.nodes, "node")
 
-#: Seconds for which Redis keeps a bandwidth report after it was put there.
+#: Seconds for which Redis keeps a bandwidth report.
 REPORT_RETENTION: Final = 10.0
-#: Age in seconds from which on a bandwidth report says nothing about now.
+#: Age in seconds above which a bandwidth report is out of date.
 REPORT_FRESH: Final = 5.0
 
 
@@ -106,7 +106,7 @@ def _parse_adopted(raw: bytes | None) -> Head:
 
 
 def adopt(keys: Keys, by: str) -> Operation[Head]:
-    """Tell agents to take what there is now, by a full reload; a wiped Redis becomes a new history."""
+    """Order agents to accept the present state, by a full reload; a wiped Redis becomes a new history."""
     names = (keys.history, keys.epoch, keys.adopted, keys.adoptions, keys.changes, keys.past)
     return scripted(ADOPT, names, (uuid.uuid4().hex, by, f"{time.time():.3f}"), parse_head)
 
@@ -155,7 +155,7 @@ def epochs(keys: Keys) -> Operation[dict[str, int]]:
 
 
 def load(keys: Keys) -> Operation[FullState]:
-    """All assignments, uploads and registry entries, and the epoch they stand at, read together."""
+    """Read all assignments, uploads and registry entries, and their epoch, together."""
 
     def parse(replies: list[Any]) -> FullState:
         at = parse_head(replies[0])
@@ -183,7 +183,7 @@ def report(keys: Keys, report: NodeReport) -> Operation[None]:
 
 
 def report_commands(keys: Keys, report: NodeReport) -> tuple[Command, ...]:
-    """The commands of :func:`report`, for the round trip of something else."""
+    """The commands of :func:`report`, for the round trip of another operation."""
     return (
         ("HSET", keys.nodes, report.node, report.encode()),
         ("PUBLISH", keys.acks, f"{report.node} {report.epoch}"),
@@ -196,13 +196,13 @@ def watch(keys: Keys, policy: str, seconds: float) -> Operation[None]:
 
 
 def watched(keys: Keys, now: float) -> Operation[list[str]]:
-    """The policies to observe; those asked for in the past are forgotten."""
+    """Read the policies to observe; expired requests are deleted."""
     commands = (("ZREMRANGEBYSCORE", keys.watched, "-inf", f"({now}"), ("ZRANGE", keys.watched, 0, -1))
     return Operation(commands, lambda replies: [name.decode() for name in replies[1]])
 
 
 def observe(keys: Keys, values: Mapping[str, Mapping[str, Any]]) -> Operation[None]:
-    """Write policy id → its metric values, for who watches it."""
+    """Write policy id → its metric values, for the requests that observe it."""
     return write_documents(keys.observed, values)
 
 
@@ -222,7 +222,7 @@ def hosts(keys: Keys) -> Operation[dict[str, dict[str, Any]]]:
 
 
 def write_service_states(keys: Keys, changes: Mapping[str, ServiceState | None]) -> Operation[None]:
-    """Keep the states of some calls, by assignment; None forgets one."""
+    """Write the states of some calls, by assignment; None deletes one."""
     kept = [word for name, one in changes.items() if one is not None for word in (name, one.encode())]
     gone = [name for name, one in changes.items() if one is None]
     commands: list[Command] = []
@@ -238,7 +238,7 @@ def _read_list(cls: type[M], key: str) -> Operation[list[M]]:
 
 
 def read_bandwidth_report(keys: Keys) -> Operation[tuple[BandwidthReport | None, float]]:
-    """The bandwidth report, and the seconds for which it is kept yet; negative when that is without an end."""
+    """Read the bandwidth report, and the seconds until it expires; negative without an expiry."""
 
     def parse(replies: list[Any]) -> tuple[BandwidthReport | None, float]:
         raw, left = replies
@@ -248,6 +248,6 @@ def read_bandwidth_report(keys: Keys) -> Operation[tuple[BandwidthReport | None,
 
 
 def read_idle_flows(keys: Keys, digest: str) -> Operation[IdleFlowReport | None]:
-    """The rows of idle flows that a report names."""
+    """Read the rows of idle flows that a report names."""
     key = keys.promises(digest)
     return Operation((("GET", key),), lambda replies: decoded(IdleFlowReport, key, replies[0]))

@@ -1,4 +1,4 @@
-"""What goes into the store, and what comes out of it: plain records, no commands."""
+"""Plain records that are written to the store and read from it, without commands."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from sluice_core.messages.uploads import Upload
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """One atomic change to be.
+    """One atomic change.
 
     Keys of ``expect`` are ``assignment/<id>``, ``policy/<id>``, ``state/<id>``, ``upload/<key>``,
-    ``entry/<kind>/<name>`` and what ``sluice_core.store.commit.scope_version`` names, values the versions found by
-    whoever drafted; 0 means "must not exist".  ``history``, unless empty, must be the current one.  A dropped policy
-    takes its assignments and its state with it; one that is dropped and put is replaced, so that nothing of what the
-    old one set is left.
+    ``entry/<kind>/<name>`` and the names of ``sluice_core.store.commit.scope_version``, values the versions that the
+    author of the draft read; 0 means "must not exist".  ``history``, unless empty, must be the current one.  A dropped
+    policy takes its assignments and its state with it; a policy that is dropped and put is replaced, and its old
+    assignments are removed.
     A draft of states only does not move the epoch.
     ``fence`` maps slots to the ownership under which this was decided (``sluice_core.store.fencing``).
     """
@@ -45,7 +45,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """Where a draft went; ``version`` is the new version of everything that it wrote."""
+    """The result of a committed draft; ``version`` is the new version of everything that it wrote."""
 
     history: str
     epoch: int
@@ -54,7 +54,7 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The newest change; ``history`` is empty when there is none (a new or wiped Redis)."""
+    """The newest change; ``history`` is empty in a new or wiped Redis."""
 
     history: str = ""
     epoch: int = 0
@@ -76,10 +76,10 @@ class FullState:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """The changes after an epoch cannot be had any more; ``reason`` says why.  Load instead."""
+    """The changes after an epoch are no longer available; ``reason`` says why.  Load instead."""
 
     reason: str
 
 
 class Replaced(Gap):
-    """The stream has another change under the epoch after which changes were asked for: none of them may be applied."""
+    """The stream has another change under the epoch that the reader follows: none of its changes may be applied."""

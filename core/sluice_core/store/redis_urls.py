@@ -8,12 +8,12 @@
     redis+sentinel://[[user]:password@]host[:port],host[:port],…/master[/db]
     rediss+sentinel://…                                    over TLS to Sentinels and Redis alike
 
-With Sentinels, every new connection asks them for the master.  A connection to a demoted master does not live on:
-Sentinel closes a demoted server's connections, and where one survives, its first write fails and ends it.
+With Sentinels, every new connection requests the master from them.  A connection to a demoted master does not stay in
+use: Sentinel closes a demoted server's connections, and where one remains, its first write fails and ends it.
 ``sentinel_username`` and ``sentinel_password`` log in at the Sentinels, user and password before the ``@`` at Redis.
 
-Nothing is tried again here.  A caller learns of a fault after at most the time-out (plus a second for each Sentinel
-that is away) and decides.
+This module does not repeat attempts.  A caller receives a fault after at most the time-out (plus a second for each
+unreachable Sentinel) and decides.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ _SENTINEL_TIMEOUT: Final = 1.0
 class RedisAddress:
     """The address of Redis.
 
-    :raises OptionError: naming the forms, when ``url`` is none of them
+    :raises OptionError: naming the forms, when ``url`` has none of them
     """
 
     def __init__(self, url: str) -> None:
         link = parse_url(url, _SCHEMES, _OPTIONS, FORMS)
         path = link.path
-        #: The name that Sentinels know the master by; empty without Sentinels.
+        #: The name of the master in the Sentinels; empty without Sentinels.
         self.master = ""
         if link.scheme.endswith("+sentinel"):
             self.master, _, path = link.path.partition("/")
@@ -76,18 +76,18 @@ class RedisAddress:
         whole_number(self._db, "the database of the URL")
 
     def __str__(self) -> str:
-        """Hosts, ports and the master's name, for people."""
+        """Hosts, ports and the master's name, for messages."""
         return f"{self._link.place}/{self.master}" if self.master else self._link.place
 
     __repr__ = __str__
 
     def client(self, timeout: float) -> redis.Redis:
-        """A client for threads; it does not connect yet."""
+        """Return a client for threads; it does not connect yet."""
         made: redis.Redis = self._client(redis, redis.retry.Retry, _Sentinels, timeout)
         return made
 
     def async_client(self, timeout: float) -> redis.asyncio.Redis:
-        """The same for asyncio."""
+        """Return a client for asyncio; it does not connect yet."""
         made: redis.asyncio.Redis = self._client(redis.asyncio, redis.asyncio.retry.Retry, _AsyncSentinels, timeout)
         return made
 
@@ -102,9 +102,9 @@ class RedisAddress:
         return manager.master_for(self.master, ssl=self.secure, **settings)
 
     async def blocking_connection(self, client: redis.asyncio.Redis, timeout: float) -> BlockingConnection:
-        """A connection for blocking reads to where ``client`` is connected.
+        """Return a connection for blocking reads to the address to which ``client`` is connected.
 
-        :raises OSError, redis.exceptions.RedisError: when that cannot be
+        :raises OSError, redis.exceptions.RedisError: when that fails
         """
         pool = client.connection_pool
         address = dict(pool.connection_kwargs)
@@ -122,23 +122,23 @@ class RedisAddress:
         return connection
 
     def close(self, client: redis.Redis) -> None:
-        """Close all connections that ``client`` has, those to Sentinels too."""
+        """Close all connections of ``client``, those to Sentinels too."""
         client.close()
         for sentinel in _sentinels_of(client):
             sentinel.close()
 
     async def aclose(self, client: redis.asyncio.Redis) -> None:
-        """The same for asyncio."""
+        """As :meth:`close`, for asyncio."""
         await client.aclose()
         for sentinel in _sentinels_of(client):
             await sentinel.aclose()
 
     def peer_error(self, error: BaseException) -> PeerError:
-        """The error that stands for a fault of Redis or of the network."""
+        """Return the error for a fault of Redis or of the network."""
         return PeerError(f"redis at `{self}`: {str(error) or type(error).__name__}")
 
     def _tls(self) -> ssl.SSLContext | None:
-        """The TLS context, read anew for each connection, so that a renewed certificate is used."""
+        """The TLS context, read again for each connection, so that a renewed certificate is used."""
         if not self.secure:
             return None
         try:
@@ -197,7 +197,7 @@ class _Sentinels(redis.sentinel.Sentinel):
         try:
             return super().discover_master(service_name)  # type: ignore[no-untyped-call]
         except redis.sentinel.MasterNotFoundError:
-            raise _no_master(service_name) from None  # the original prints all settings, passwords too
+            raise _no_master(service_name) from None  # the original prints all settings, including passwords
 
 
 class _AsyncSentinels(redis.asyncio.sentinel.Sentinel):

@@ -1,8 +1,8 @@
 """The store: the client of Redis, for threads (:class:`Store`) and for asyncio (:class:`AsyncStore`).
 
 Both have the same methods, one for each operation (``sluice_core.store.operations``); a method of :class:`AsyncStore`
-is awaited.  Every fault of Redis or of the network, time-outs included, becomes a :class:`PeerError`.  Nothing is
-tried again here: a commit whose answer was lost may have happened, and only the caller knows what that means.
+is awaited.  Every fault of Redis or of the network, time-outs included, becomes a :class:`PeerError`.  The store does
+not repeat attempts: a commit whose answer was lost may have happened, and only the caller can decide.
 Constructors do not connect.
 """
 
@@ -48,7 +48,7 @@ class _Method(Generic[P, T]):
 
 
 class _Operations:
-    """Where Redis is, how long to wait, and the methods of both stores.
+    """The address of Redis, the time-out, and the methods of both stores.
 
     :param url: one of the forms in ``sluice_core.store.redis_urls``
     :param prefix: of all keys
@@ -162,9 +162,9 @@ class AsyncStore(_Operations):
             return list(await pipeline.execute())
 
     async def _blocking_replies(self, commands: tuple[Command, ...]) -> list[Any]:
-        """Replies over a connection of its own, which is kept for the next blocking read.
+        """Return replies over a separate connection, which is kept for the next blocking read.
 
-        Several reads at a time have one each.  See ``sluice_core.store.blocking_connection``.
+        Concurrent reads have one connection each.  See ``sluice_core.store.blocking_connection``.
         """
         connection, self._spare = self._spare, None
         if connection is None:
@@ -194,8 +194,8 @@ class AsyncStore(_Operations):
 async def cancel_tasks(tasks: Iterable[asyncio.Task[None]], again: float) -> None:
     """Cancel all tasks and wait for them; cancel those left after ``again`` seconds once more, and so on.
 
-    redis-py loses a cancellation that meets the end of a call: the task then goes on as if nothing had been said.
-    A task that takes longer than ``again`` seconds to end must bear another cancellation while it does.
+    redis-py loses a cancellation that meets the end of a call: the task then continues.
+    A task that takes longer than ``again`` seconds to end must tolerate another cancellation meanwhile.
     """
     pending = {task for task in tasks if not task.done()}
     while pending:

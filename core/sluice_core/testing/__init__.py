@@ -1,4 +1,4 @@
-"""For tests of ours and of plugin authors: short ways to messages, and a bus without a broker."""
+"""For tests of Sluice and of plugin authors: short constructors of messages, and a bus without a broker."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sluice_core.messages.predicate import Predicate
 
 
 class _Pieces(io.BytesIO):
-    """Some bytes in two pieces."""
+    """Bytes that are read in two pieces."""
 
     def __iter__(self) -> Iterator[bytes]:
         yield self.read(2)
@@ -22,9 +22,9 @@ class _Pieces(io.BytesIO):
 
 
 class FakeSwiftCodeStore:
-    """Code by its SHA-256, for those who ask a ``SwiftCodeStore``; an exception that stands for some is raised.
+    """A fake ``SwiftCodeStore``: code by its SHA-256; an exception in the place of code is raised.
 
-    ``asked`` are the digests that were wanted, ``given`` what was returned, which is to be closed.
+    ``asked`` are the requested digests, ``given`` the returned files, which the caller closes.
     """
 
     def __init__(self, *codes: bytes) -> None:
@@ -43,7 +43,7 @@ class FakeSwiftCodeStore:
 
 
 def target_of(path: str) -> Target:
-    """``AUTH_a``, ``AUTH_a/c`` or ``AUTH_a/c/o`` as a target; empty is the whole cluster."""
+    """Return ``AUTH_a``, ``AUTH_a/c`` or ``AUTH_a/c/o`` as a target; empty is the whole cluster."""
     if not path:
         return Target("cluster", "all")
     return Target(("tenant", "container", "object")[min(path.count("/"), 2)], "name", path)
@@ -59,7 +59,7 @@ def assignment(
     params: Mapping[str, Scalar] | None = None,
     **more: Any,
 ) -> Assignment:
-    """An assignment for the target at ``path``; its policy is what the id says."""
+    """Return an assignment for the target at ``path``; its policy is the first part of its id."""
     policy = id.partition("@")[0].rpartition(".")[0] or id
     target = more.pop("target", None) or target_of(path)
     return Assignment(id, policy, kind, verb, keyword, target, params=params or {}, when=when, **more)
@@ -72,7 +72,7 @@ def policy(id: str = "p1", created: int = 1, dynamic: bool = False) -> Policy:  
 
 
 class FakeBus:
-    """Publisher and broker in one: hands each message to every consumer whose pattern fits."""
+    """Publisher and broker in one: delivers each message to every consumer with a matching pattern."""
 
     def __init__(self) -> None:
         self.sent: list[tuple[str, bytes]] = []
@@ -92,7 +92,7 @@ class FakeBus:
 
 
 def fits(pattern: list[str], words: list[str]) -> bool:
-    """True when a topic exchange would route ``words`` to a binding with ``pattern``."""
+    """Whether a topic exchange would route ``words`` to a binding with ``pattern``."""
     if not pattern:
         return not words
     first, rest = pattern[0], pattern[1:]

@@ -1,4 +1,4 @@
-"""Publisher and consumer against a real RabbitMQ, which is killed and comes back."""
+"""Publisher and consumer against a real RabbitMQ, which is killed and restarted."""
 
 import asyncio
 import logging
@@ -11,7 +11,7 @@ from sluice_core.connections.publisher import Publisher
 from sluice_core.options import OptionError
 from sluice_core.testing import FakeBus
 
-LIMIT = 60  # seconds; a broker takes some to come back
+LIMIT = 60  # seconds; a broker takes some to restart
 
 
 class Inbox:
@@ -129,12 +129,12 @@ def test_both_ends_outlive_a_killed_broker(rabbit_server, caplog):
         await inbox.has(("k", b"before"))
         await asyncio.to_thread(rabbit_server.kill)
         while publisher.connected.is_set() or consumer.connected.is_set():
-            await asyncio.sleep(0.01)  # until both sockets told of the end
+            await asyncio.sleep(0.01)  # until both sockets reported the end
         publisher.publish("k", b"meanwhile")
         assert publisher.pending == 1
-        rabbit_server.start()  # tied to this thread, so not in another
+        rabbit_server.start()  # tied to this thread, so not in another one
         await asyncio.to_thread(rabbit_server.wait_ready)
-        await publisher.drained()  # confirmed, though nobody may have been bound yet
+        await publisher.drained()  # confirmed, though no queue may have been bound yet
         await consumer.settled()
         publisher.publish("k", b"after")
         await inbox.has(("k", b"after"))

@@ -1,4 +1,4 @@
-"""A real broker behind TLS, several hosts tried in turn, and queues that forget their oldest."""
+"""A real broker behind TLS, several hosts tried in turn, and queues that drop their oldest message."""
 
 import asyncio
 import logging
@@ -24,7 +24,7 @@ def play(story):
 
 
 class Inbox:
-    """Remembers what came; ``has`` waits for a body."""
+    """Keeps the received messages; ``has`` waits for a body."""
 
     def __init__(self):
         self.got = []
@@ -94,7 +94,7 @@ def test_a_broker_that_nobody_vouches_for_is_not_talked_to(rabbit_server, author
 
 @pytest.mark.probe
 def test_connections_that_are_cut_come_back_at_a_host_that_lives(rabbit_server):
-    """Two ways to the same broker; the first is a door that closes."""
+    """Two addresses of the same broker; the first stops listening."""
 
     async def story():
         pipes = []
@@ -149,7 +149,7 @@ def test_a_full_queue_forgets_its_oldest(rabbit_server):
             one.start()
         await consumer.settled()
         await publisher.connected.wait()
-        # the queue as our consumer declares it, with nobody reading: a consumer takes what comes at once
+        # the queue as Sluice's consumer declares it, without a consumer, which would take messages at once
         channel, held = publisher._channel, asyncio.Event()
         channel.queue_declare("held", exclusive=True, arguments=consumer._arguments, callback=lambda _: held.set())
         await held.wait()

@@ -1,4 +1,4 @@
-"""Accounts of a Swift: logging in to Keystone, what is sent, and what its catalogue says."""
+"""Accounts of a Swift: login to Keystone, the requests sent, and the endpoints of its catalogue."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""URLs of Redis and RabbitMQ: which are taken, what they mean, and that no password comes out again."""
+"""URLs of Redis and RabbitMQ: the accepted forms, their meaning, and that no password is shown."""
 
 import string
 from urllib.parse import quote
@@ -116,7 +116,7 @@ ANY_TEXT = st.text(string.printable, max_size=40)
 
 
 def refusal(make, url):
-    """Why ``url`` is refused; nothing when it is taken."""
+    """The error for ``url``; empty when it is accepted."""
     try:
         make(url)
     except OptionError as error:

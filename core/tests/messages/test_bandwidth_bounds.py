@@ -1,4 +1,4 @@
-"""Numbers that no node can mean are refused where they arrive, by the name of their field."""
+"""Numbers out of bounds are refused on arrival, by the name of their field."""
 
 import math
 import re

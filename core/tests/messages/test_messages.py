@@ -1,4 +1,4 @@
-"""Messages come back as they went out, and say what they cannot read."""
+"""Messages decode to what was encoded, and report what they cannot read."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""Predicates over a request: three-valued, silent means false, whichever way round."""
+"""Predicates over a request: three-valued; unknown counts as false, negated or not."""
 
 import itertools
 

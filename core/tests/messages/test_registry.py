@@ -1,4 +1,4 @@
-"""What the registry holds: entries of every kind, kept with everything else and told in the change stream."""
+"""The registry: entries of every kind, stored with the configuration and sent in the change stream."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Quantiles out of buckets: how exact they are, and that merging and subtracting lose nothing."""
+"""Quantiles from buckets: their accuracy, and that merging and subtracting lose no counts."""
 
 from __future__ import annotations
 

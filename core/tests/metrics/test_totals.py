@@ -44,7 +44,7 @@ def close(totals, period=1.0):
 
 
 def row_count(totals):
-    """How many rows are remembered, of all workers."""
+    """The number of remembered rows of all workers."""
     return sum(len(worker.rows) + len(worker.objects) for worker in totals._workers.values())
 
 
@@ -203,7 +203,7 @@ def test_a_row_that_cannot_be_right_is_refused_and_nothing_taken(totals, clock, 
 
 
 def age(totals, clock, seconds):
-    """Let windows go by."""
+    """Let windows pass."""
     clock.now += seconds
     return close(totals)
 

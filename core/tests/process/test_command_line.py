@@ -1,4 +1,4 @@
-"""The command line of daemons: which files it names, in what order, and what it prints."""
+"""The command line of daemons: the files that it names, their order, and its output."""
 
 from importlib import metadata
 from pathlib import Path
@@ -12,7 +12,7 @@ from sluice_core.process.command_line import run_daemon
 
 @pytest.fixture
 def daemon(tmp_path, monkeypatch):
-    """Runs a daemon that notes its files; gives the status and the notes."""
+    """Runs a daemon that records its files; gives the status and the record."""
     monkeypatch.chdir(tmp_path)
 
     def run(*argv, error=None):

@@ -1,4 +1,4 @@
-"""Our distribution under both of its names is refused; the ZFS tool of the former name is not ours."""
+"""Sluice's distribution under both of its names is refused; the ZFS tool of the former name is accepted."""
 
 import pytest
 

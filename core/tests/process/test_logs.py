@@ -1,4 +1,4 @@
-"""Control characters of names never come into a log line, whoever formats it."""
+"""Control characters of names never appear in a log line, in any formatter."""
 
 import json
 import logging

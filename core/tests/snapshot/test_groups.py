@@ -1,4 +1,4 @@
-"""Policies on groups and placements, as a node's snapshot keeps them and readers see them."""
+"""Policies on groups and placements, as a node's snapshot stores them and readers find them."""
 
 import logging
 
@@ -32,7 +32,7 @@ def logs(*members):
 
 
 def named_anew(*members, of=("AUTH_a", "AUTH_b")):
-    """A group of whom ``of`` were members, and only ``members`` are."""
+    """A group that had the members ``of``, and now has only ``members``."""
     puts, drops = Group("gold", members=members).changes_from(Group("gold", members=of))
     return {"entries": puts, "entry_drops": drops}
 
@@ -53,7 +53,7 @@ def writer(tmp_path):
 
 @pytest.fixture
 def found(writer):
-    """What is found for a path: ids of the filters, in running order."""
+    """Ids of the filters for a path, in running order."""
     reader = SnapshotReader(writer.folder, boot="boot1")
     reader.refresh()
 

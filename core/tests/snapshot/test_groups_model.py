@@ -1,6 +1,6 @@
-"""Any sequence of changes leaves the look-ups of a naive reference, and the snapshot that a load would build.
+"""After any sequence of changes, look-ups equal those of a naive reference, and the snapshot equals a loaded one.
 
-A group is named anew as a whole, or one member comes or goes: both lead to the same.
+A group is replaced as a whole, or one member is added or removed: both have the same result.
 """
 
 from dataclasses import dataclass, field, replace
@@ -35,7 +35,7 @@ IDS = tuple(f"p{number}.0" for number in range(6))
 
 @dataclass
 class Truth:
-    """What was committed, and what the node refuses; ``holds`` is the reference."""
+    """The committed changes, and the assignments that the node refuses; ``holds`` is the reference."""
 
     assignments: dict = field(default_factory=dict)
     entries: dict = field(default_factory=dict)
@@ -104,7 +104,7 @@ def group_parts(level, members):
 
 
 def put(name, where):
-    # each has a kind of its own, so that none hides another
+    # each has its own kind, so that none hides another
     return {"puts": (assignment(name, target=where[0], member=where[1], kind=name),)}
 
 
@@ -139,7 +139,7 @@ steps = st.lists(
 
 
 class Node:
-    """A writer, a reader that stays, and the truth."""
+    """A writer, a long-lived reader, and the reference."""
 
     def __init__(self, folder):
         self.folder = folder

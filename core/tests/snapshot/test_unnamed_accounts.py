@@ -1,6 +1,6 @@
-"""Accounts that no record names, and containers without a named object, are looked up once.
+"""Accounts without a record, and containers without records of objects, are looked up once.
 
-What is written later is found at once all the same.
+Records that are written later are found at once.
 """
 
 import pytest
@@ -32,7 +32,7 @@ def reader(writer, tmp_path):
 
 
 def found(reader, *path):
-    """Ids of the assignments that hold for an object."""
+    """Ids of the assignments in force for an object."""
     return sorted(one.id for pipeline in reader.find(*path).constant.values() for one in pipeline)
 
 

@@ -1,4 +1,4 @@
-"""What a snapshot has for volumes, and what objects must not meet of it."""
+"""Assignments for volumes in a snapshot, which do not apply to objects."""
 
 import pytest
 
@@ -43,7 +43,7 @@ def throttle(name, target=DATA1, **more):
 
 
 def held(candidates):
-    """Kind → ids of what holds."""
+    """Kind → ids of the assignments in force."""
     return {kind: [one.id for one in pipeline] for kind, pipeline in candidates.resolve(Facts("GET")).items()}
 
 

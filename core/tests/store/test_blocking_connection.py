@@ -1,4 +1,4 @@
-"""The lean line to Redis: passwords, other databases, Unix sockets, and an end in the middle."""
+"""The blocking connection to Redis: passwords, other databases, Unix sockets, and a disconnection during a read."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.service
 
 
 class LockedRedis(RedisServer):
-    """One that wants a password and also listens on a Unix socket."""
+    """A Redis with a password, which also listens on a Unix socket."""
 
     def argv(self):
         return [*super().argv(), "--requirepass", "secret", "--unixsocket", str(self.folder / "redis.sock")]

@@ -6,7 +6,7 @@ from sluice_core.store.store import cancel_tasks
 
 
 async def loses(cancellations):
-    """Work for ever; as many cancellations get lost."""
+    """Run without end; lose this number of cancellations."""
     while True:
         try:
             await asyncio.sleep(3600)

@@ -1,4 +1,4 @@
-"""The log of events on a real Redis: its order, its cursors, and what no source can do to the others."""
+"""The log of events on a real Redis: its order, its cursors, and the isolation of sources from each other."""
 
 import threading
 
@@ -7,7 +7,7 @@ import pytest
 from sluice_core.messages.events import EVENTS_LEFT_OUT, NODE_AWAY, NODE_WELL, REFUSED, WARNING, Event
 from sluice_core.store.events import FIRST, EventLimits, append_events, id_before
 
-#: Small ones, for tests that count; times are given by hand.
+#: Small limits, for tests that count; times are parameters.
 LIMITS = EventLimits(length=1000, burst=3, repeat=100.0, refill=10.0, pause=30.0)
 
 
@@ -27,7 +27,7 @@ def append(store):
 
 @pytest.fixture
 def told(store):
-    """A function that gives what is in the log: policy of each event, or how many were left out."""
+    """A function that returns the log: policy of each event, or how many were left out."""
 
     def read():
         return [one.fields.get("left_out", one.policy) for one in store.events_after(FIRST, 1000).events]

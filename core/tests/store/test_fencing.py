@@ -1,4 +1,4 @@
-"""Ownership of slots on a real Redis: whoever was replaced changes nothing any more."""
+"""Ownership of slots on a real Redis: a replaced owner can no longer write."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -74,7 +74,7 @@ def test_slots_divide_names_evenly_and_for_ever():
         counts[slot] = counts.get(slot, 0) + 1
     assert set(counts) == set(fencing.all_slots())
     assert max(counts.values()) < 4 * 10_000 / fencing.SLOTS
-    assert fencing.slot_of("policy-00000001") == "203"  # another number here would divide a running team
+    assert fencing.slot_of("policy-00000001") == "203"  # another number would move slots of a running cluster
 
 
 def test_policies_and_assignments_are_read_by_name(store):
@@ -108,7 +108,7 @@ STEPS = st.lists(
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(STEPS)
 def test_however_two_hosts_interleave_only_the_last_claimer_commits(store, steps):
-    """``late commit`` is that of a host that slept: it uses what it was told at its first claim."""
+    """``late commit`` is that of a suspended host: it uses the ownership of its first claim."""
     store.client.flushall()
     told = ({}, {})
     owner = {}

@@ -1,4 +1,4 @@
-"""The digest of a change: the same in Redis and out of it, and compared with each reading of changes."""
+"""The digest of a change: equal in Redis and in Python, and compared at each read of changes."""
 
 import asyncio
 from dataclasses import replace
@@ -18,7 +18,7 @@ def commit(store, name, **more):
 
 
 def lose_everything(store):
-    """What a replica has that took over before it saw anything, as the same history."""
+    """The state of a replica that was promoted before it received any change, under the same history."""
     with store.client.pipeline(transaction=True) as pipeline:
         pipeline.set(store.keys.epoch, 0)
         pipeline.delete(store.keys.assignments, store.keys.changes)
@@ -29,7 +29,7 @@ def test_redis_and_readers_have_the_same_digest_of_a_change(store):
     commit(store, "a")
     commit(store, "ü" * 2000, params={"text": "x" * 5000})
     store.commit(Draft("t", entries=(Term("T", ("a", "b")).entry(),)))
-    store.commit(Draft("t", policy_drops=("a",)))  # the script adds what it dropped
+    store.commit(Draft("t", policy_drops=("a",)))  # the script adds the ids of dropped assignments
     changes = store.changes_after(0)
     digests = [store.run(change_digest(store.keys, epoch)) for epoch in range(1, 5)]
     assert [one.digest for one in changes] == digests
@@ -59,7 +59,7 @@ def test_a_reader_that_waits_notices_that_its_change_was_replaced(store, redis_s
             await asyncio.sleep(0.01)
         lose_everything(store)
         commit(store, "x")
-        commit(store, "y")  # wakes it: it waits for what follows its first change
+        commit(store, "y")  # wakes the reader, which waits for the second change
         assert isinstance(await waiting, Replaced)
         (first, second) = store.changes_after(0)
         found = await mine.changes_after(1, digest=first.digest)

@@ -1,4 +1,4 @@
-"""Every name that leaves the process, printed and compared."""
+"""Every name that other processes read, printed and compared."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +7,7 @@ from sluice_core.connections.exchanges import METRICS_EXCHANGE, metric_routing_k
 from sluice_core.snapshot.keys import snapshot_index_key, snapshot_key
 from sluice_core.store.keys import Keys
 
-#: Changing one of these loses what a running cluster has stored.
+#: A change of one of these loses the stored data of a running cluster.
 KNOWN = {
     "history": "sluice:history",
     "epoch": "sluice:epoch",
@@ -62,7 +62,7 @@ KNOWN = {
 
 
 def all_keys(prefix="sluice"):
-    """Name → key of every key that does not depend on what it is about."""
+    """Name → key, of every key without parameters."""
     keys = Keys(prefix)
     return {name: getattr(keys, name) for name, member in vars(Keys).items() if hasattr(member, "reason")}
 

@@ -1,4 +1,4 @@
-"""What a Redis says that refuses what it is asked reaches whoever asked, by every access, in the same words."""
+"""The error text of a Redis that refuses a command reaches the caller unchanged, by every access."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ from sluice_core.store.operation import Operation
 from sluice_core.store.store import AsyncStore, Store
 
 REFUSING = [name for name in recorded() if name != "as usual"]
-#: Those that refuse reads as they refuse writes.
+#: Cases that refuse reads in the way they refuse writes.
 REFUSING_ALL = [
     *("wants a password", "another password", "a user without rights"),
     *("loading", "busy", "full of clients"),
@@ -41,7 +41,7 @@ def test_a_refusal_is_said_by_at_least_one_access(state):
     "state", [name for name in REFUSING if recorded()[name]["outcomes"]["blocking connection"] != "done"]
 )
 def test_a_read_that_waits_is_refused_in_the_words_of_a_write(state):
-    """Both name the command where Redis does, and a replica refuses a write for another reason."""
+    """Both name the command if Redis does, and a replica refuses a write for another reason."""
     outcomes = recorded()[state]["outcomes"]
     if state != "a replica without its master":
         assert outcomes["blocking connection"].replace("'get'", "'set'") == outcomes["client"]

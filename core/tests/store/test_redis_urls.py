@@ -27,7 +27,7 @@ def secure(tmp_path_factory, authority):
 
 
 async def both(url):
-    """What the client and the blocking line of one store answer."""
+    """The replies of the client and of the blocking connection of one store."""
     store = AsyncStore(url)
     try:
         return (await store.head()).epoch, len(await store.changes_after(0))
@@ -102,7 +102,7 @@ class Pair:
         await second.close()
         watcher = AsyncStore(self.sentinel.url)
         sentinel = watcher.client.connection_pool.sentinel_manager.sentinels[0]
-        # how often it looks, in milliseconds; by default it takes ten seconds to notice a role
+        # how often it checks, in milliseconds; by default it takes ten seconds to notice a role
         await sentinel.execute_command("SENTINEL", "DEBUG", "INFO-PERIOD", 300, "PUBLISH-PERIOD", 200)
         while not (await sentinel.sentinel_masters())[MASTER]["num-slaves"]:
             await asyncio.sleep(0.05)
@@ -133,7 +133,7 @@ def test_the_master_is_found_anew_after_a_failover(pair):
     async def story():
         await pair.begin()
         away = free_port()
-        url = pair.sentinel.url.replace(f"@{HOST}:", f"@{HOST}:{away},{HOST}:")  # one Sentinel of two is away
+        url = pair.sentinel.url.replace(f"@{HOST}:", f"@{HOST}:{away},{HOST}:")  # one Sentinel of two is unreachable
         store, plain = AsyncStore(url), Store(url)
         assert (await store.commit(DRAFT)).epoch == 1
         assert plain.head().epoch == 1
@@ -142,7 +142,7 @@ def test_the_master_is_found_anew_after_a_failover(pair):
         pair.first.kill()
         with pytest.raises(PeerError):
             await waiting
-        said = []  # until the Sentinel has decided, everything fails in bounded time
+        said = []  # until the Sentinel has decided, every call fails in bounded time
         while True:
             try:
                 async with asyncio.timeout(30):
@@ -157,7 +157,7 @@ def test_the_master_is_found_anew_after_a_failover(pair):
         assert store.client.connection_pool.master_address == (HOST, pair.second.port)
         assert [change.epoch for change in await store.changes_after(0)] == [1, 2]
         assert plain.head().epoch == 2
-        # the old master comes back and is made to follow; nobody writes there
+        # the old master restarts and becomes a replica; no client writes there
         pair.first.start()
         await asyncio.to_thread(pair.first.wait_ready)
         old = AsyncStore(pair.first.url)

@@ -1,4 +1,4 @@
-"""The store against a real Redis; every test of this table runs on both of its faces."""
+"""The store against a real Redis; every test of this table runs on both of its classes."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ from sluice_core.testing import assignment, policy
 
 
 class Blocking:
-    """An AsyncStore behind the face of a Store, so that one suite tests both."""
+    """An AsyncStore with the methods of a Store, so that one suite tests both."""
 
     def __init__(self, url, **options):
         self._runner = asyncio.Runner()

@@ -1,4 +1,4 @@
-"""What a change replaced is remembered by the script that makes it."""
+"""The script that commits a change also stores the documents that it replaced."""
 
 import pytest
 
