@@ -1,11 +1,11 @@
 """A Cinder volume driver whose volumes are files that nbdkit exports: ``sluice_block.cinder_driver.NbdFileDriver``.
 
-Cinder loads it in its own environment, so it imports Cinder, oslo, the standard library and what lies in
+Cinder loads it in its own environment, so it imports only Cinder, oslo, the standard library and
 ``sluice_block.cinder_nbd``.
 
 Cinder calls :meth:`~NbdFileDriver.remove_export` also when :meth:`~NbdFileDriver.initialize_connection` refused a
-second consumer, so it is the end of an attachment (:meth:`~NbdFileDriver.terminate_connection`) that ends an export, or
-the deletion of its volume.
+second consumer, so an export ends with its attachment (:meth:`~NbdFileDriver.terminate_connection`), or with the
+deletion of its volume.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class NbdFileDriver(driver.VolumeDriver):
         return OPTIONS
 
     def do_setup(self, context: Any) -> None:
-        """Read the options; nothing is started.
+        """Read the options; no process is started.
 
         :raises InvalidConfigurationValue: naming the option
         """
@@ -68,7 +68,7 @@ class NbdFileDriver(driver.VolumeDriver):
         self._exports = Exports(Path(options.sluice_nbd_export_folder), options.sluice_nbd_address, ports, run)
 
     def check_for_setup_error(self) -> None:
-        """Make the folders, and end exports that no attachment needs: a crash left them."""
+        """Make the folders, and end exports without an attachment, which a crash left."""
         try:
             for pool in self._pools.values():
                 pool.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -87,27 +87,27 @@ class NbdFileDriver(driver.VolumeDriver):
             self._files(volume).create(volume.name, volume.size * GIB)
 
     def create_volume_from_snapshot(self, volume: Any, snapshot: Any) -> None:
-        """A copy of the snapshot, as large as the volume is to be."""
+        """Copy the snapshot, extended to the volume's size."""
         source = self._files(snapshot.volume).path(snapshot.name)
         with translated(volume.name):
             self._files(volume).copy(source, volume.name, volume.size * GIB)
 
     @coordination.synchronized("sluice-nbd-{src_vref.id}")
     def create_cloned_volume(self, volume: Any, src_vref: Any) -> None:
-        """A copy of another volume as it is at one moment, also while that is attached."""
+        """Copy another volume as it is at one moment, also while that is attached."""
         source = self._files(src_vref).path(src_vref.name)
         with translated(volume.name), self._exports.paused(src_vref.id):
             self._files(volume).copy(source, volume.name, volume.size * GIB)
 
     @coordination.synchronized(_LOCK)
     def delete_volume(self, volume: Any) -> None:
-        """Remove the volume, and whatever still exports it."""
+        """Remove the volume, and any export of it."""
         with translated(volume.name):
             self._exports.close(volume.id)
             self._files(volume).delete(volume.name)
 
     def extend_volume(self, volume: Any, new_size: int) -> None:
-        """Make it longer; connections that are made later see the new size."""
+        """Make it longer; later connections see the new size."""
         try:
             self._files(volume).extend(volume.name, new_size * GIB)
         except OSError as error:
@@ -115,7 +115,7 @@ class NbdFileDriver(driver.VolumeDriver):
 
     @coordination.synchronized("sluice-nbd-{snapshot.volume_id}")
     def create_snapshot(self, snapshot: Any) -> None:
-        """A copy of the volume as it is at one moment, also while it is attached."""
+        """Copy the volume as it is at one moment, also while it is attached."""
         volume = snapshot.volume
         with translated(snapshot.name), self._exports.paused(volume.id):
             self._files(volume).copy(self._files(volume).path(volume.name), snapshot.name)
@@ -126,7 +126,7 @@ class NbdFileDriver(driver.VolumeDriver):
             self._files(snapshot.volume).delete(snapshot.name)
 
     def retype(self, context: Any, volume: Any, new_type: Any, diff: Any, host: Mapping[str, Any]) -> bool:
-        """Accept another type in the same pool, which changes nothing on the disk; another pool takes a migration."""
+        """Accept another type in the same pool, which changes nothing on the disk; another pool needs a migration."""
         return bool(pool_name(volume.host) == pool_name(host["host"]))
 
     def local_path(self, volume: Any) -> str:
@@ -134,19 +134,19 @@ class NbdFileDriver(driver.VolumeDriver):
         return str(self._files(volume).path(volume.name))
 
     def create_export(self, context: Any, volume: Any, connector: Any) -> None:
-        """Nothing: an export belongs to an attachment, see :meth:`initialize_connection`."""
+        """Do nothing: an export belongs to an attachment, see :meth:`initialize_connection`."""
 
     def remove_export(self, context: Any, volume: Any) -> None:
-        """Nothing, see the head of this file."""
+        """Do nothing, see the head of this file."""
 
     @coordination.synchronized(_LOCK)
     def ensure_export(self, context: Any, volume: Any) -> None:
-        """After a restart of cinder-volume: the exports of attached volumes run, with the sockets and keys they had."""
+        """Start the exports of attached volumes after a restart of cinder-volume, with their sockets and keys."""
         with translated(volume.name):
             self._exports.restore(volume.id)
 
     def validate_connector(self, connector: Mapping[str, Any]) -> None:
-        """A connector names its machine.
+        """Check that a connector names its machine.
 
         :raises InvalidConnectorException: when it does not
         """
@@ -155,7 +155,7 @@ class NbdFileDriver(driver.VolumeDriver):
 
     @coordination.synchronized(_LOCK)
     def initialize_connection(self, volume: Any, connector: Mapping[str, Any]) -> dict[str, Any]:
-        """Export the volume for one consumer; the same export again while it lives.
+        """Export the volume for one consumer; return the existing export while it runs.
 
         :raises VolumeBackendAPIException: when it is exported for another consumer, or nbdkit does not start
         """
@@ -164,7 +164,7 @@ class NbdFileDriver(driver.VolumeDriver):
         path = self._files(volume).path(volume.name)
         with translated(volume.name):
             if not is_attached(volume):
-                # left by a request that Cinder did not come to record, so that nobody will end it
+                # left by a request whose result Cinder did not record, so that Cinder will not end it
                 known = self._exports.find(volume.id)
                 if known is not None and known.consumer != consumer(connector):
                     self._exports.close(volume.id)
@@ -174,7 +174,7 @@ class NbdFileDriver(driver.VolumeDriver):
 
     @coordination.synchronized(_LOCK)
     def terminate_connection(self, volume: Any, connector: Mapping[str, Any] | None, **kwargs: Any) -> None:
-        """End the consumer's export and return when it is gone; without a connector whatever export there is."""
+        """End the consumer's export and return when it has ended; without a connector, end any export."""
         export = self._exports.find(volume.id)
         if export is not None and connector and export.consumer != consumer(connector):
             LOG.warning("volume %s is not exported for the connector of `%s`", volume.id, connector.get("host"))
@@ -183,7 +183,7 @@ class NbdFileDriver(driver.VolumeDriver):
             self._exports.close(volume.id)
 
     def _connection(self, export: Export) -> dict[str, Any]:
-        """What the consumer is told; ``auth_password`` is a name that oslo masks in logs."""
+        """Return the connection for the consumer; ``auth_password`` is a name that oslo masks in logs."""
         properties: dict[str, Any] = {
             "uri": self._exports.uri(export),
             "export": export.name,
@@ -196,7 +196,7 @@ class NbdFileDriver(driver.VolumeDriver):
     @coordination.synchronized("sluice-nbd-{volume_id}")
     def _restart(self, volume_id: str) -> None:
         if not self._exports.alive(volume_id) and self._exports.find(volume_id) is not None:
-            LOG.warning("the export of volume %s died, it is started again", volume_id)
+            LOG.warning("the export of volume %s has ended, it is started again", volume_id)
             try:
                 self._exports.restore(volume_id)
             except OSError as error:

@@ -1,4 +1,4 @@
-"""A client of the Sluice controller, for programs and for people; it imports nothing else of Sluice."""
+"""A client of the Sluice controller, as a library and as commands; it imports nothing else of Sluice."""
 
 from sluice_client.errors import ApiError, ClientError, Unreachable
 from sluice_client.rest.client import Client

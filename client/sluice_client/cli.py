@@ -31,15 +31,15 @@ from sluice_client.rest.client import TIMEOUT, Client
 _TEXT: Final = "Write policies for Swift and watch them work."
 _USAGE: Final = 2
 _PIPE: Final = 141
-#: Seconds until an interrupt that was dropped is tried again.
+#: Seconds until a dropped interrupt is raised again.
 _AGAIN: Final = 0.01
 
 
 class GlobalOptions(ArgumentParser):
-    """Options of the application: they end where the command begins, but for a call for help."""
+    """Options of the application: they end where the command begins, except for a call for help."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Called by cliff; what is not known here is the command."""
+        """Called by cliff; unknown words are the command."""
         options, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self.error(f"`{unknown[0]}` is no option of sluice; those of a command stand behind it")
@@ -51,14 +51,14 @@ class GlobalOptions(ArgumentParser):
 
 
 class ClientManager:
-    """What commands find as ``app.client_manager``; connects when the first one asks."""
+    """The commands' ``app.client_manager``; connects at the first access."""
 
     def __init__(self, options: Namespace) -> None:
         self._options = options
 
     @cached_property
     def sluice(self) -> Client:
-        """The client of the controller that the options name.
+        """The client of the controller in the options.
 
         :raises ClientError: when the token or the cloud cannot be read
         """
@@ -67,7 +67,7 @@ class ClientManager:
         return settings.connect(options.timeout)
 
     def close(self) -> None:
-        """Close what was opened."""
+        """Close the client, if it was opened."""
         if "sluice" in self.__dict__:
             self.sluice.close()
 
@@ -98,13 +98,13 @@ class Sluice(App):
         parser.add_argument("--token-file", metavar="FILE", help="file with the admin token (SLUICE_TOKEN_FILE)")
         parser.add_argument("--os-cloud", metavar="NAME", help="cloud of clouds.yaml to log in to (OS_CLOUD)")
         parser.add_argument("--timeout", type=float, default=TIMEOUT, metavar="SECONDS", help="for each answer")
-        parser.add_argument("--json", action="store_true", help="print the controller's JSON as it came")
+        parser.add_argument("--json", action="store_true", help="print the controller's JSON unchanged")
         parser.add_argument("--debug", action="store_true", help="show tracebacks")
         parser.add_argument("rest", nargs=argparse.REMAINDER, metavar="COMMAND", help="and its arguments")
         return parser
 
     def configure_logging(self) -> None:
-        """Called by cliff: errors go to standard error in a line of ours, and the library's tries nowhere."""
+        """Called by cliff: errors go to standard error in one line, and the libraries' retry messages are dropped."""
         self.LOG.handlers.clear()
         handler = logging.StreamHandler(self.stderr)
         handler.setFormatter(logging.Formatter(f"{self.NAME}: %(message)s"))
@@ -117,7 +117,7 @@ class Sluice(App):
         self.client_manager = ClientManager(self.options)
 
     def print_help_if_requested(self) -> None:
-        """Called by cliff when there are no words of a command.
+        """Called by cliff when the command line has no words of a command.
 
         :raises HelpExit: when help was printed
         """
@@ -130,13 +130,13 @@ class Sluice(App):
         self.client_manager.close()
 
     def get_fuzzy_matches(self, cmd: str) -> list[str]:
-        """Called by cliff when nothing is called ``cmd …``."""
+        """Called by cliff when no command is called ``cmd …``."""
         things = {words.partition(" ")[0] for words in COMMANDS}
         near = difflib.get_close_matches(cmd, things)
         return [words for words in sorted(COMMANDS) if words.partition(" ")[0] in near]
 
     def interact(self) -> None:
-        """Called by cliff when there is no command: we have no shell of our own."""
+        """Called by cliff when there is no command: there is no interactive shell."""
         self.parser.print_help(self.stderr)
         raise SystemExit(_USAGE)
 
@@ -148,27 +148,27 @@ def _version() -> str:
 
 
 def _interrupt(number: int, frame: object) -> None:
-    """End as Python does, but quietly: what a library had half made complains when it is collected."""
+    """End as Python does, but without messages: half-made objects of libraries report errors when collected."""
     signal.signal(signal.SIGALRM, _interrupt)
     sys.unraisablehook = _interrupt_again
     raise KeyboardInterrupt
 
 
 def _interrupt_again(unraisable: sys.UnraisableHookArgs) -> None:
-    """Python drops what is raised while an object is collected, an interrupt like anything else."""
+    """Raise the interrupt again: Python drops exceptions that are raised while an object is collected."""
     if issubclass(unraisable.exc_type, KeyboardInterrupt):
         signal.setitimer(signal.ITIMER_REAL, _AGAIN)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """1 when the controller refuses or does not answer, 2 for a wrong command line."""
+    """Return 1 when the controller refuses or does not answer, 2 for a wrong command line."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt)
     status = Sluice().run(list(sys.argv[1:] if argv is None else argv))
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        # whoever read our output has seen enough; keep the interpreter from complaining at its end
+        # the reader of the output has closed it; suppress the interpreter's message at its end
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _PIPE
     return status

@@ -1,6 +1,6 @@
-"""``sluice complete``: what a shell needs to complete words and options of commands.
+"""``sluice complete``: scripts with which a shell completes words and options of commands.
 
-The candidates are written into the script, so that the shell starts nothing while somebody types.
+The candidates are written into the script, so that the shell starts no process at completion.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ complete -c sluice -f -a '(__sluice_complete)'
 
 
 def candidates(global_options: list[str]) -> dict[str, list[str]]:
-    """What was typed, from ``sluice`` on → what may follow: words, or the options of a command."""
+    """Return the words behind ``sluice`` → possible next words, or the options of a command."""
     found: dict[str, set[str]] = {"sluice": {"complete", "help", *global_options}}
     for words, command in COMMANDS.items():
         typed = "sluice"
@@ -86,12 +86,12 @@ def candidates(global_options: list[str]) -> dict[str, list[str]]:
             found.setdefault(typed, set()).add(word)
             typed += f" {word}"
         found[typed] = set(command.flags())
-    # words first, so that a script can tell a list of options by its first
+    # words first, so that a script recognises a list of options by its first entry
     return {typed: sorted(after, key=lambda word: (word.startswith("-"), word)) for typed, after in found.items()}
 
 
 def script(shell: str, rows: dict[str, list[str]]) -> str:
-    """The script for ``bash``, ``zsh`` or ``fish``, to be read by the shell when it starts."""
+    """Return the script for ``bash``, ``zsh`` or ``fish``, which the shell reads at its start."""
     quoted = {typed: (shlex.quote(typed), " ".join(after)) for typed, after in rows.items()}
     if shell == "bash":
         return _BASH.format(rows="\n".join(f"    [{key}]={shlex.quote(text)}" for key, text in quoted.values()))

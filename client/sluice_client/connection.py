@@ -1,8 +1,8 @@
-"""Which controller ``sluice`` speaks to, and as whom.
+"""The address of the controller and the identity that ``sluice`` uses.
 
-Of address and identity, each, the first that is given counts: an option, ``SLUICE_URL`` or ``SLUICE_TOKEN_FILE``, the
-cloud that ``OS_CLOUD`` or ``OS_AUTH_URL`` name.  ``--os-cloud`` is an option, and means both: the token of a cloud is
-never sent to an address that only the environment names.
+For address and identity, each, the first of these counts: an option, ``SLUICE_URL`` or ``SLUICE_TOKEN_FILE``, the cloud
+in ``OS_CLOUD`` or ``OS_AUTH_URL``.  ``--os-cloud`` is an option, and sets both: the token of a cloud is never sent to
+an address that only the environment names.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from sluice_client.rest.auth import SERVICE_TYPE, read_token
 from sluice_client.rest.client import Client
 
 DEFAULT_URL: Final = "http://127.0.0.1:8877"
-#: Any of these says that openstacksdk finds a cloud in the environment.
+#: With any of these, openstacksdk finds a cloud in the environment.
 _OF_CLOUD: Final = ("OS_CLOUD", "OS_AUTH_URL", "OS_AUTH_TYPE")
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What command line and environment say; None: nothing. ``cloud``: empty for that of ``OS_*``."""
+    """Settings of command line and environment; None: not set.  ``cloud``: empty for that of ``OS_*``."""
 
     url: str | None
     token_file: str | None
@@ -32,7 +32,7 @@ class Settings:
     def read(
         cls, url: str | None, token_file: str | None, os_cloud: str | None, environ: Mapping[str, str]
     ) -> Settings:
-        """Those that count.
+        """Return the effective settings.
 
         :param url: the option of that name, as are ``token_file`` and ``os_cloud``
         :raises ClientError: when two of them contradict each other
@@ -47,7 +47,7 @@ class Settings:
         return cls(url, token_file, "" if is_cloud else None)
 
     def connect(self, timeout: float) -> Client:
-        """The client, which has sent nothing yet.
+        """Return the client, without a request yet.
 
         :param timeout: seconds for each answer
         :raises ClientError: when the token or the cloud cannot be read
@@ -58,9 +58,9 @@ class Settings:
 
 
 def cloud_client(cloud: str, url: str, timeout: float) -> Client:
-    """A client with the identity of a cloud, which openstacksdk reads from clouds.yaml and ``OS_*``.
+    """Return a client with the identity of a cloud, which openstacksdk reads from clouds.yaml and ``OS_*``.
 
-    :param cloud: its name; empty for the one that the environment names
+    :param cloud: its name; empty for that of the environment
     :param url: of the controller; empty for that of the cloud, or of its service catalogue
     :raises ClientError: when there is no such cloud, or openstacksdk is not installed
     """

@@ -1,4 +1,4 @@
-"""What can go wrong between a client and the controller."""
+"""Errors between a client and the controller."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 
 class ClientError(Exception):
-    """Root of everything that this package raises on purpose."""
+    """Root of all exceptions that this package raises on purpose."""
 
 
 class Unreachable(ClientError):
-    """No answer came, or none of the controller's; a change may or may not have happened.
+    """No answer arrived, or no valid one of the controller; a change may or may not have happened.
 
-    ``passing`` says that the connection failed, so that the same request may succeed a moment later.
+    ``passing`` is true when the connection failed, so that the same request may succeed a moment later.
     """
 
     def __init__(self, message: str, passing: bool = False) -> None:
@@ -39,7 +39,7 @@ class ApiError(ClientError):
 
     def __str__(self) -> str:
         named = f" (Request-ID: {self.request_id})" if self.request_id else ""
-        # the controller's message sums the faults up; what follows shows each in full
+        # the controller's message is a summary of the faults; the following lines show each in full
         is_summary = any(problem["message"] in self.message for problem in self.problems)
         shown = [f"{'the text is refused' if is_summary else self.message} (HTTP {self.status}){named}"]
         for problem in self.problems:

@@ -11,7 +11,7 @@ from sluice_client.commands import COMMANDS, TOPICS, commands_by_topic
 
 
 def help_by_topic() -> str:
-    """All commands, with the first sentence of what each does."""
+    """Return all commands, with the first sentence of their help."""
     return "\n".join("\n".join(_topic(topic, words)) + "\n" for topic, words in commands_by_topic().items())
 
 
@@ -22,7 +22,7 @@ def _topic(topic: str, words: list[str]) -> Iterator[str]:
 
 
 def command_lines(words: Iterable[str]) -> Iterator[str]:
-    """A line for each command: its words, and what it does."""
+    """Yield a line for each command: its words, and its purpose."""
     for one in words:
         about = " ".join(str(COMMANDS[one].__doc__).partition("\n\n")[0].split())
         yield f"  {one:<26} {about.rstrip('.')}"

@@ -1,7 +1,7 @@
-"""The plugin of python-openstackclient: options, and the client that commands find.
+"""The plugin of python-openstackclient: options, and the client of the commands.
 
-The controller is looked for in the service catalogue (service type ``sluice``), unless an endpoint is
-named.  Without Keystone, ``--os-auth-type none --os-endpoint URL`` and the token file of ``sluice`` do.
+The controller's URL comes from the service catalogue (service type ``sluice``), unless an endpoint is given.  Without
+Keystone, use ``--os-auth-type none --os-endpoint URL`` and the token file of ``sluice``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ API_VERSIONS: Final = ("1",)
 
 
 def make_client(instance: Any) -> Client:
-    """Called once by openstackclient, when a command wants the client.
+    """Called once by openstackclient, when a command needs the client.
 
     :raises ClientError: when there is no endpoint, or the token cannot be read
     """

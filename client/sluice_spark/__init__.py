@@ -1,4 +1,4 @@
-"""``spark.read.format("sluice")``: CSV objects in Swift as a Spark table, filtered where they lie.
+"""``spark.read.format("sluice")``: CSV objects in Swift as a Spark table, filtered by the object store.
 
 from sluice_spark import register
 
@@ -21,6 +21,6 @@ __all__ = ["SluiceDataSource", "SluiceReadError", "register"]
 
 
 def register(spark: SparkSession) -> None:
-    """Make the format ``sluice`` known to ``spark``, and let Spark push filters down to Python data sources."""
+    """Register the format ``sluice`` with ``spark``, and enable filter pushdown to Python data sources."""
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     spark.dataSource.register(SluiceDataSource)

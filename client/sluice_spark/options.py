@@ -23,14 +23,14 @@ NAMES: Final = {
     "partitionBytes": "bytes of an object that one task reads",
     "timeout": "seconds without an answer",
 }
-#: The names of options that are spelled otherwise here.
+#: Options whose names are spelled differently here.
 _SPELLED: Final = {"multiline": "multiLine", "infer": "inferSchema", "partition_bytes": "partitionBytes"}
 _TRUTH: Final = {"true": True, "false": False}
 _LEAST: Final = {"partitionBytes": 1024}
 
 
 class SluiceReadError(Exception):
-    """The options make no sense, or the store does not give what was asked for."""
+    """The options are invalid, or the store does not return the requested data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Options:
 
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> Self:
-        """The options as Spark gives them.
+        """Parse the options that Spark passes.
 
         :raises SluiceReadError: for unknown options and bad values
         """
@@ -77,7 +77,7 @@ class Options:
 
 
 def _parse(name: str, text: str, default: Any) -> Any:
-    """The value of an option, of the type of its default."""
+    """Return the value of an option, of the type of its default."""
     if isinstance(default, bool):
         if text.lower() not in _TRUTH:
             raise SluiceReadError(f"option `{name}` is `{text}`, expected true or false")

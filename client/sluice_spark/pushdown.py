@@ -1,8 +1,8 @@
 """From Spark's filters to conditions of csv_select.
 
-Spark still applies every filter to what it gets, so a condition may keep too much, and never too little.  That
-decides what is pushed: texts as they are; whole numbers and doubles against literals that a double holds exactly.
-Other types are compared by Spark alone.
+Spark still applies every filter to the rows that it receives, so a condition may keep too many rows, and never too few.
+That decides what is pushed: texts unchanged; whole numbers and doubles against literals that a double represents
+exactly.  Other types are compared by Spark alone.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ _COMPARISONS: Final[dict[type, str]] = {
     ds.LessThanOrEqual: "<=",
 }
 _WHOLE: Final = (ByteType, ShortType, IntegerType, LongType)
-#: Whole numbers up to here are doubles without loss.
+#: Whole numbers up to this one are exact as doubles.
 _EXACT: Final = 1 << 53
-#: A longer condition would not fit a header.
+#: Greatest length of a condition in a header.
 LONGEST: Final = 4000
 
 
 def condition(pushed: ds.Filter, types: Mapping[str, DataType], names: Mapping[str, str]) -> str | None:
-    """``pushed`` as a condition, None when Spark must do it alone.
+    """Return ``pushed`` as a condition; None when only Spark can evaluate it.
 
     :param types: of the columns, by name
-    :param names: what the columns are called in the condition
+    :param names: names of the columns in the condition
     """
     if isinstance(pushed, ds.Not):
         if isinstance(pushed.child, ds.Not | ds.IsNotNull | ds.EqualNullSafe):
@@ -81,5 +81,5 @@ def _text(value: str) -> str:
 
 
 def _printable(value: str) -> bool:
-    """Whether ``value`` can stand in a header."""
+    """Whether ``value`` can be sent in a header."""
     return not any(ord(one) < 32 or ord(one) == 127 for one in value)

@@ -1,8 +1,8 @@
-"""The data source: how Spark's questions become requests with ``X-Csv-Select`` and ``X-Csv-Range``.
+"""The data source: translates Spark's scans to requests with ``X-Csv-Select`` and ``X-Csv-Range``.
 
-The driver lists the objects and cuts them into partitions by bytes; a task reads the records that begin in its
-bytes, only the columns of the schema, only rows that meet what was pushed down.  Columns are asked for by position,
-which costs each task a look at its object's header and spares the store to read from the beginning.
+The driver lists the objects and splits them into partitions by bytes; a task reads the records that begin in its bytes,
+only the columns of the schema, only rows that satisfy the pushed filters.  Columns are requested by position, so each
+task reads its object's header, and the store need not read from the beginning.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from sluice_spark import pushdown, table
 from sluice_spark.options import Options, SluiceReadError
 from sluice_spark.store import Store
 
-#: Bytes of the first object from which a schema is made.
+#: Bytes of the first object from which the schema is inferred.
 _SAMPLE: Final = 64 * 1024
 #: Length of a UTF-8 byte order mark.
 _MARK: Final = 3
-#: What would end a header, or a part of it, has a name there.
+#: Characters that would end a header, or a part of it, and their replacements.
 _DELIMITERS: Final = {"\t": "tab", ";": "semicolon"}
 _QUOTES: Final = {"'": "single", "": "none"}
 
@@ -46,7 +46,7 @@ class SluiceDataSource(ds.DataSource):
         return "sluice"
 
     def schema(self) -> StructType:
-        """Names from the header of the first object, types guessed or all strings."""
+        """Return names from the header of the first object, types inferred or all strings."""
         options = Options.parse(self.options)
         with closing(Store(options)) as store:
             name, size = store.objects()[0]
@@ -59,16 +59,16 @@ class SluiceDataSource(ds.DataSource):
             return table.guess(table.texts(wish.rows(data, 0), wanted, options.delimiter, options.quote))
 
     def reader(self, schema: StructType) -> ds.DataSourceReader:
-        """A scan for this schema.
+        """Return a scan for this schema.
 
-        :raises SluiceReadError: for types that are not read, and for options that make no sense
+        :raises SluiceReadError: for unsupported types, and for invalid options
         """
         table.check(schema)
         return SluiceReader(Options.parse(self.options), schema)
 
 
 class SluiceReader(ds.DataSourceReader):
-    """One scan; it travels to the tasks, so it holds no connection."""
+    """One scan; it is sent to the tasks, so it holds no connection."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
         self._options = options
@@ -76,12 +76,12 @@ class SluiceReader(ds.DataSourceReader):
         self._filters: list[ds.Filter] = []
 
     def pushFilters(self, filters: list[ds.Filter]) -> Iterable[ds.Filter]:
-        """All are given back: what is pushed down only spares bytes."""
+        """Return all filters, which Spark applies again: pushdown only saves bytes."""
         self._filters = list(filters)
         return filters
 
     def partitions(self) -> Sequence[ds.InputPartition]:
-        """One for each ``partitionBytes`` of each object."""
+        """Return one partition for each ``partitionBytes`` of each object."""
         with closing(Store(self._options)) as store:
             step = self._options.partition_bytes
             return [
@@ -109,21 +109,21 @@ class SluiceReader(ds.DataSourceReader):
 
 
 class Wish:
-    """What is asked of one object: its columns by position."""
+    """The request for one object: its columns by position."""
 
     def __init__(self, options: Options, names: Sequence[str], wanted: Sequence[str]) -> None:
         """
-        :raises SluiceReadError: when the object does not have what is wanted
+        :raises SluiceReadError: when the object does not have the columns
         """
         self._options = options
         missing = [name for name in wanted if name not in names]
         if missing:
             raise SluiceReadError(f"no column `{missing[0]}`: there are {', '.join(names)}")
-        #: What columns are called in conditions.
+        #: Names of columns in conditions.
         self.positions = {name: f"_{names.index(name) + 1}" for name in wanted}
 
     def text(self, conditions: Sequence[str] = ()) -> str:
-        """The value of ``X-Csv-Select``; conditions that would make it too long are left to Spark."""
+        """Return the value of ``X-Csv-Select``; conditions that would make it too long are left to Spark."""
         parts = [f"columns={','.join(self.positions.values())}", *form(self._options)]
         where = [f"({self._options.where})"] if self._options.where else []
         for one in conditions:
@@ -132,14 +132,14 @@ class Wish:
         return "; ".join([*parts, f"where={' AND '.join(where)}"] if where else parts)
 
     def rows(self, data: bytes, first: int) -> bytes:
-        """``data`` without the header, which comes with the first bytes of an object."""
+        """Return ``data`` without the header, which comes with the first bytes of an object."""
         if not self._options.header or first:
             return data
         return records(data, self._options.quote)[1]
 
 
 def form(options: Options) -> list[str]:
-    """What must be said of the form of the objects; what a store takes for granted is not said."""
+    """Return the parameters of the objects' form that differ from the store's defaults."""
     form_options = [] if options.header else ["header=no"]
     if not options.multiline:
         form_options.append("multiline=no")
@@ -151,7 +151,7 @@ def form(options: Options) -> list[str]:
 
 
 def header_of(store: Store, options: Options, name: str) -> list[str]:
-    """The names of an object's columns: its first record, which begins with its first byte or behind a mark."""
+    """Return the names of an object's columns: its first record, which begins with its first byte or behind a mark."""
     wish = "; ".join(form(options)) or "header=yes"
     data = store.select(name, wish, 0, 0) or store.select(name, wish, _MARK, _MARK)
     record, rest = records(data, options.quote)
@@ -162,7 +162,7 @@ def header_of(store: Store, options: Options, name: str) -> list[str]:
 
 
 def records(data: bytes, quote: str) -> tuple[bytes, bytes]:
-    """The first record of ``data``, and the rest."""
+    """Return the first record of ``data``, and the rest."""
     place = -1
     while True:
         place = data.find(b"\n", place + 1)

@@ -1,4 +1,4 @@
-"""The object store, as the data source sees it: log in, list, read what csv_select gives."""
+"""The object store for the data source: log in, list, read the output of csv_select."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Store:
         self._session.headers["X-Auth-Token"] = answer.headers["X-Auth-Token"]
 
     def objects(self) -> list[tuple[str, int]]:
-        """(name in its container, bytes) of every object that the path means, by name."""
+        """Return (name in its container, bytes) of every object of the path, by name."""
         container, _, name = self._options.path.partition("/")
         found = [(entry["name"], int(entry["bytes"])) for entry in self._listing(container, name) if "name" in entry]
         exact = [one for one in found if one[0] == name]
@@ -63,9 +63,9 @@ class Store:
             marker = entries[-1]["name"]
 
     def select(self, name: str, wish: str, first: int, last: int) -> bytes:
-        """What csv_select gives of the records of object ``name`` that begin in the bytes first to last.
+        """Return the output of csv_select for the records of object ``name`` that begin in the bytes first to last.
 
-        :raises SluiceReadError: when the store refuses, or does not know csv_select on this object
+        :raises SluiceReadError: when the store refuses, or has no csv_select on this object
         """
         container = self._options.path.partition("/")[0]
         headers = {"X-Csv-Select": wish, "X-Csv-Range": f"bytes={first}-{last}", "Accept-Encoding": "identity"}
@@ -75,7 +75,7 @@ class Store:
             if answer.status_code != 200:
                 reason = answer.raw.read(2000, decode_content=True).decode("utf-8", "replace").strip()
                 raise SluiceReadError(f"`{container}/{name}` cannot be read: HTTP {answer.status_code}: {reason}")
-            if "ETag" in answer.headers:  # what a filter made of an object has none
+            if "ETag" in answer.headers:  # the output of a filter has no ETag
                 raise SluiceReadError(
                     f"`{container}/{name}` came unfiltered: it needs a policy like "
                     f"FOR CONTAINER <tenant>/{container} DO SET csv_select"

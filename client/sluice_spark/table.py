@@ -1,4 +1,4 @@
-"""From the bytes of selected records to what Spark takes: arrow batches of the schema's types."""
+"""From the bytes of selected records to arrow batches of the schema's types for Spark."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from sluice_spark.options import SluiceReadError
 _WHOLE: Final = r"^[+-]?[0-9]{1,18}$"
 _NUMBER: Final = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 _LIMITS: Final[dict[type[DataType], int]] = {ByteType: 1 << 7, ShortType: 1 << 15, IntegerType: 1 << 31}
-#: Arrow's type of each that can be read.
+#: Arrow's type for each supported type.
 TYPES: Final[dict[type[DataType], Any]] = {
     StringType: pa.string(),
     BooleanType: pa.bool_(),
@@ -43,7 +43,7 @@ TYPES: Final[dict[type[DataType], Any]] = {
 
 def check(schema: StructType) -> None:
     """
-    :raises SluiceReadError: for types that are not read
+    :raises SluiceReadError: for unsupported types
     """
     for field in schema.fields:
         if type(field.dataType) not in TYPES:
@@ -55,11 +55,11 @@ def check(schema: StructType) -> None:
 
 
 def texts(data: bytes, names: Sequence[str], delimiter: str, quote: str) -> Any:
-    """A table of texts, null where a field is empty as in Spark's own reader, out of records without a header."""
+    """Return a table of texts, null for empty fields as in Spark's own reader, from records without a header."""
     if not data:
         return pa.table({name: pa.array([], pa.string()) for name in names})
     if len(names) == 1 and data.startswith(b"\n"):
-        data = b'""' + data  # arrow would pass over a line without a byte
+        data = b'""' + data  # arrow would skip an empty line
     try:
         return arrow_csv.read_csv(
             pa.BufferReader(data),
@@ -89,7 +89,7 @@ def _form(delimiter: str, quote: str) -> dict[str, Any]:
 
 
 def batches(table: Any, schema: StructType) -> list[Any]:
-    """``table`` with the types of ``schema``; a text that is no such value is null."""
+    """Return ``table`` with the types of ``schema``; a text that is not such a value becomes null."""
     columns = [_converted(table[field.name].combine_chunks(), field) for field in schema.fields]
     fields = [pa.field(field.name, TYPES[type(field.dataType)], field.nullable) for field in schema.fields]
     found: list[Any] = pa.Table.from_arrays(columns, schema=pa.schema(fields)).to_batches(max_chunksize=10_000)
@@ -119,7 +119,7 @@ def _valid(column: Any, pattern: str) -> Any:
 
 
 def guess(table: Any) -> StructType:
-    """A schema for a sample of texts: long, double and boolean where all values are such, else string."""
+    """Return a schema for a sample of texts: long, double and boolean if all values are such, else string."""
     return StructType([StructField(name, _guess(table[name].combine_chunks())) for name in table.column_names])
 
 

@@ -1,7 +1,7 @@
-"""Errors and warnings about bandwidth objectives beside those that stand, and on the storage policies that there are.
+"""Errors and warnings about bandwidth objectives: conflicts with existing objectives, and unknown storage policies.
 
-* A storage policy that Swift does not have is an error while it is known which exist, and else a warning.  For a policy
-  that stands it is a warning.
+* An unknown storage policy is an error if Swift's storage policies are known, and else a warning.  In an existing
+  policy it is a warning.
 * GETs are limited in one place for all tenants: ON STORAGE_NODE has no effect while another objective for GET is in
   force at the proxies.
 """
@@ -33,19 +33,19 @@ _OF_GETS: Final = (FLOORS[GET], CEILINGS[GET], NODE_FLOORS[GET])
 
 _NOBODY_KNOWS: Final[Mapping[str, str]] = {}
 
-#: Who stands beside a text, in words, and what that does.
+#: The other policy or sentence, in words, and its plan.
 Standing = tuple[str, Plan]
 
 
 @dataclass(frozen=True, slots=True)
 class _Holder:
-    """Who has GETs held back somewhere, in words, and whether always."""
+    """A policy that limits GETs at one place, in words, and whether it always does."""
 
     who: str
     always: bool
 
 
-#: The place → who has GETs held back there.
+#: Place → the policy that limits GETs there.
 _Holders = Mapping[str, _Holder]
 
 
@@ -55,10 +55,10 @@ def check_bandwidth(
     standing: Iterable[Standing] = (),
     policies: Mapping[str, str] = _NOBODY_KNOWS,
 ) -> tuple[Compiled, ...]:
-    """``compiled``, all that became of ``text``, with the doubts about it among the warnings.
+    """Return ``compiled``, the result of ``text``, with the doubts added to the warnings.
 
-    :param policies: Swift's storage policies by index; empty where nobody knows
-    :raises PolicyErrors: when it names a storage policy that there is not
+    :param policies: Swift's storage policies by index; empty when they are unknown
+    :raises PolicyErrors: when a sentence names an unknown storage policy
     """
     if not any(bandwidth_actions(one.plan) for one in compiled):
         return tuple(compiled)
@@ -80,9 +80,9 @@ def check_bandwidth(
 def standing_doubts(
     text: str, plan: Plan, sentence: ast.Sentence, others: Iterable[Standing], policies: Mapping[str, str]
 ) -> list[Diagnostic]:
-    """Warnings about what stands itself: what keeps it from doing what it says.
+    """Return warnings about an existing policy: the reasons why it has no effect.
 
-    :param policies: Swift's storage policies by index; empty where nobody knows
+    :param policies: Swift's storage policies by index; empty when they are unknown
     """
     reporter = Reporter(text)
     holders = _holders(others)
@@ -100,7 +100,7 @@ def bandwidth_actions(plan: Plan) -> list[PlannedAction]:
 
 
 def names_storage_policy(plan: Plan) -> bool:
-    """Whether a plan promises bandwidth on one storage policy."""
+    """Whether a plan sets bandwidth for one storage policy."""
     return any(STORAGE_POLICY in one.params for one in bandwidth_actions(plan))
 
 
@@ -122,7 +122,7 @@ def _check_storage_policy(
         return
     name, span = str(given), _span(written, STORAGE_POLICY)
     if not policies:
-        reporter.warn(f"whether swift has a storage policy `{name}` is not known: no node tells now", span)
+        reporter.warn(f"whether swift has a storage policy `{name}` is not known: no node reports its policies", span)
     elif name not in policies and name.lower() not in {one.lower() for one in policies.values()}:
         unknown = UnknownWord(name, policies.values())
         known = f", expected {join_words([f'`{policy}`' for policy in policies.values()])}"
@@ -131,12 +131,12 @@ def _check_storage_policy(
 
 
 def _span(written: ast.Action, name: str) -> Span:
-    """Where a parameter's value stands; one that an alias brings is where that is."""
+    """The span of a parameter's value; the span of the alias, if the parameter comes with an alias."""
     return next((one.value.span for one in written.parameters if one.name.text == name), written.keyword.span)
 
 
 def _holders(plans: Iterable[tuple[str, Plan]]) -> _Holders:
-    """The first for each place; one that always holds before one with an actor."""
+    """Return the first policy for each place; unconditional ones before ones with an actor."""
     first_holders: dict[str, _Holder] = {}
     for who, plan in plans:
         for action in plan.actions:
@@ -157,7 +157,7 @@ def _check_place(action: PlannedAction, written: ast.Action, holders: _Holders, 
         return
     if action.place == STORAGE_NODE:
         when = "" if other.always else " while it holds"
-        message = f"GETs are held back at the proxies all the same, where {other.who} has them{when}"
+        message = f"GETs are still held back at the proxies, because of {other.who}{when}"
     else:
-        message = f"with this GETs are held back at the proxies, those of {other.who}, too, which is ON STORAGE_NODE"
+        message = f"this holds GETs back at the proxies, also those of {other.who}, which is ON STORAGE_NODE"
     reporter.warn(message, written.place_span if written.place else written.keyword.span)

@@ -26,7 +26,7 @@ def _parser() -> argparse.ArgumentParser:
         "by default the project's own words, as on a cluster that runs all its services",
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    check = commands.add_parser("check", help="print what is wrong with the sentences of a file")
+    check = commands.add_parser("check", help="print the errors of a file's sentences")
     check.add_argument("source", metavar="FILE", help="file of sentences, or - for standard input")
     tell = commands.add_parser("explain", help="say in plain words what sentences will do")
     tell.add_argument("source", metavar="FILE|TEXT", help="file of sentences, - for standard input, or a sentence")
@@ -36,7 +36,7 @@ def _parser() -> argparse.ArgumentParser:
 def _read(source: str, text_allowed: bool) -> str:
     if source == "-":
         return sys.stdin.read()
-    # a sentence holds a blank and begins with FOR; a file of that name is still reached as ./FOR…
+    # a sentence has a blank and begins with FOR; a file of that name can be given as ./FOR…
     if text_allowed and source.lstrip()[:4].upper() == "FOR ":
         return source
     try:
@@ -46,7 +46,7 @@ def _read(source: str, text_allowed: bool) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point; answers the exit status: 0 fine, 1 a sentence is refused, 2 cannot be run."""
+    """Entry point; returns the exit status: 0 no errors, 1 a refused sentence, 2 failure."""
     options = _parser().parse_args(argv)
     try:
         catalogue = load_catalogue(options.catalogue) if options.catalogue else offline_catalogue()

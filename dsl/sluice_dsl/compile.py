@@ -1,4 +1,4 @@
-"""Compiles a text of sentences to plans, or reports everything that is wrong with it."""
+"""Compiles a text of sentences to plans, or reports all of its errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_SHOWN: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """One sentence: as written, parsed, in canonical form, what it means, and what is doubtful about it."""
+    """One sentence: as written, parsed, in canonical form, its plan and its warnings."""
 
     source: str
     sentence: Sentence
@@ -36,15 +36,15 @@ def compile_text(
     existing: Sequence[ExistingPolicy] | Callable[[str], Sequence[ExistingPolicy]] = (),
     kept: bool = False,
 ) -> list[Compiled]:
-    """The plans of all sentences in ``text``, each checked against those before it, too.
+    """Return the plans of all sentences in ``text``, each also checked against those before it.
 
-    :param existing: policies to check against; or a function from an account (empty: none in particular) to those
-        that may contradict a policy about it
-    :param kept: the text was accepted before: what new text is refused for because it would never act is a warning
+    :param existing: policies to check against; or a function from an account (empty: none in particular) to the
+        policies that may contradict a policy about it
+    :param kept: the text was accepted before: errors of new text that would never act become warnings
 
     :raises PolicyErrors: with every error of every sentence; it is a
-        :class:`~sluice_dsl.diagnostics.PolicyConflict` when nothing is wrong but a contradiction
-        with policies that exist, or with what is fixed of a volume
+        :class:`~sluice_dsl.diagnostics.PolicyConflict` when the only errors are contradictions with existing policies,
+        or with fixed properties of a volume
     """
     reporter = Reporter(text)
     earlier = [] if callable(existing) else list(existing)

@@ -1,9 +1,9 @@
-"""What may be written at a place of a text that is being typed: words of the grammar, and names of the catalogue.
+"""Candidates for completion at a position of a text: words of the grammar, and names of the catalogue.
 
-The grammar decides.  The sentence up to the place, without the word that is being written there, is parsed: what its
-error expects are the keywords, and the sorts of names, that may follow.  Names come from the catalogue.  Each candidate
-is then parsed behind the same beginning, and left out unless the sentence can go on behind it; of names of one sort one
-is parsed, since the grammar does not tell them apart.
+The sentence up to the position is parsed without the incomplete word: the parser's error lists the keywords, and the
+sorts of names, that may follow.  Names come from the catalogue.  Each candidate is then parsed behind the same
+beginning, and left out unless the sentence can continue; of names of one sort only one is parsed, since the grammar
+does not distinguish them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sluice_dsl.syntax.grammar import expected_after
 from sluice_dsl.syntax.keywords import quote, unquote
 from sluice_dsl.syntax.scan import LEXEME, exceeds_depth, scan
 
-#: What a candidate is.
+#: The sorts of candidates.
 KEYWORD: Final = "keyword"
 SIGN: Final = "sign"
 TENANT: Final = "tenant"
@@ -43,7 +43,7 @@ _ATTRIBUTES: Final = {one.name: one for one in REQUEST_ATTRIBUTES}
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Something that may be written: ``text`` as it is inserted, ``label`` as it is shown."""
+    """A candidate: ``text`` as it is inserted, ``label`` as it is shown."""
 
     text: str
     kind: str
@@ -53,7 +53,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The words of the sentence before the place, and what the grammar expects there."""
+    """The words of the sentence before the position, and the words that the grammar expects there."""
 
     words: Sequence[str]
     expected: str
@@ -65,7 +65,7 @@ class Place:
         return self.words[-1].upper() if self.words else ""
 
     def action(self) -> tuple[str, list[str]]:
-        """The keyword of the action that is being written, and the names of its parameters so far."""
+        """The keyword of the incomplete action, and the names of its parameters so far."""
         keyword, given = "", list[str]()
         begun = [word.upper() for word in self.words].index("DO")
         for number in range(begun + 1, len(self.words)):
@@ -79,7 +79,7 @@ class Place:
 
 
 def candidates(place: Place) -> Iterator[Candidate]:
-    """What may stand at ``place``, before it is tried."""
+    """Yield the candidates at ``place`` before they are parsed."""
     if place.expected == "a name":
         yield from _names(place)
     for sort, find in _SORTS.items():
@@ -107,7 +107,7 @@ def _targets(place: Place) -> Iterator[Candidate]:
 
 
 def _names(place: Place) -> Iterator[Candidate]:
-    """Names behind the level that was written last."""
+    """Names of the last written level."""
     catalogue, level = place.catalogue, place.last.lower()
     if level == GROUP:
         yield from _named(catalogue.groups, GROUP, lambda name: f"{catalogue.groups[name]}s")
@@ -151,7 +151,7 @@ def _actions(place: Place) -> Iterator[Candidate]:
 
 
 def _parameters(place: Place) -> Iterator[Candidate]:
-    """Those of the action that are not given yet."""
+    """Parameters of the action that are not given yet."""
     keyword, given = place.action()
     for one in _described(keyword, place.catalogue):
         if one.name not in given:
@@ -165,7 +165,7 @@ def _described(keyword: str, catalogue: Catalogue) -> Sequence[Parameter]:
 
 
 def _values(place: Place) -> Iterator[Candidate]:
-    """What a parameter may be, or what an attribute may be compared with."""
+    """Values of a parameter, or of an attribute in a comparison."""
     words = [word.upper() for word in place.words]
     if "DO" in words:
         keyword, given = place.action()
@@ -182,7 +182,7 @@ def _values(place: Place) -> Iterator[Candidate]:
         yield from (Candidate(quote(one), VALUE, one) for one in METHODS)
 
 
-#: What the grammar calls a sort of words → the words; the first that it names come first.
+#: The grammar's name of a sort of words → the words; the sort that it names first comes first.
 _SORTS: Final[Mapping[str, Callable[[Place], Iterator[Candidate]]]] = {
     "a target": _targets,
     "a condition": _conditions,
@@ -194,16 +194,16 @@ _SORTS: Final[Mapping[str, Callable[[Place], Iterator[Candidate]]]] = {
 }
 
 
-#: Candidates that are answered, and characters of the longest beginning of a sentence that is completed.
+#: The greatest number of returned candidates, and of characters of the beginning of a sentence.
 MOST: Final = 100
 LONGEST: Final = 4000
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """``candidates`` for what stands from ``start`` to ``end`` of the text, offsets in characters.
+    """``candidates`` for the text from ``start`` to ``end``, offsets in characters.
 
-    ``more`` says that there are others, which more letters will tell apart.
+    ``more`` is true when there are further candidates, which more letters would select.
     """
 
     start: int
@@ -213,9 +213,9 @@ class Completion:
 
 
 def complete(text: str, position: int, catalogue: Catalogue) -> Completion:
-    """What may stand at ``position``, an offset in characters, of ``text``, in place of the word that is there.
+    """Return candidates at ``position``, an offset in characters, of ``text``, in place of the word that is there.
 
-    Only what begins with the part of the word before ``position`` is a candidate, in any case.
+    Only words that begin with the part before ``position`` are candidates, in any case.
     """
     start, end = _word_at(text, position)
     begun = unquote(text[start:position]).strip("\"'").casefold()
@@ -233,7 +233,7 @@ def complete(text: str, position: int, catalogue: Catalogue) -> Completion:
 
 
 def _word_at(text: str, position: int) -> tuple[int, int]:
-    """Where the word begins and ends that ``position`` is in or at the end of; a quoted one is left at its end."""
+    """Return the start and end of the word at ``position``; a quoted word counts as complete at its end."""
     for match in LEXEME.finditer(text):
         start, end = match.span()
         if start < position <= end:
@@ -247,7 +247,7 @@ def _word_at(text: str, position: int) -> tuple[int, int]:
 
 
 def _following(body: str, offered: Iterable[Candidate]) -> Iterator[Candidate]:
-    """Those of ``offered`` behind which a sentence that begins with ``body`` can go on."""
+    """Yield the candidates of ``offered`` behind which a sentence that begins with ``body`` can continue."""
     known: dict[tuple[str, bool], bool] = {}
     for candidate in offered:
         sort = (
@@ -261,7 +261,7 @@ def _following(body: str, offered: Iterable[Candidate]) -> Iterator[Candidate]:
 
 
 def _can_follow(body: str, candidate: Candidate) -> bool:
-    """Whether a sentence that begins with ``body`` and the candidate can go on."""
+    """Whether a sentence that begins with ``body`` and the candidate can continue."""
     if candidate.kind == KEYWORD and candidate.text == "FOR":
         return True  # another sentence, or the first word of this one
     longer = f"{body}{candidate.text}"

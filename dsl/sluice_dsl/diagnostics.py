@@ -1,7 +1,7 @@
-"""Errors and warnings of a text: where they are and how they are shown.
+"""Errors and warnings of a text: their positions and their display.
 
-The form follows Cedar and rustc: one line that names the fault and what was expected, the line of the source, and
-carets below the words that are meant.
+The form follows Cedar and rustc: one line that names the fault and the expectation, the line of the source, and carets
+below the marked words.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WARNING: Final = "warning"
 #: A line longer than this is shown in part.
 WIDEST: Final = 160
 
-#: What kind of fault it is, for programs; people read the message.
+#: Codes of faults, for programs; the message is for users.
 SYNTAX: Final = "syntax"
 UNKNOWN: Final = "unknown"
 UNAVAILABLE: Final = "unavailable"
@@ -55,7 +55,7 @@ class Diagnostic:
 
     @property
     def caret(self) -> str:
-        """The line of the source and below it carets under what is meant."""
+        """The line of the source and below it carets under the marked words."""
         start = self.column - 1 - self.cut
         before, meant = self.source[:start], self.source[start:][: self.length]
         blank = "".join("\t" if sign == "\t" else " " * _width(sign) for sign in before)
@@ -66,7 +66,7 @@ class Diagnostic:
         return f"{self.severity}: line {self.line}, column {self.column}: {self.message}\n{shown}"
 
     def to_data(self) -> dict[str, Any]:
-        """What the API answers."""
+        """The data in the API's answer."""
         return {
             "message": self.message,
             "line": self.line,
@@ -80,7 +80,7 @@ class Diagnostic:
 
 
 class PolicyErrors(CallerError):
-    """A text that was refused: every error in it, in the order of the text, and its warnings."""
+    """A refused text: all its errors, in the order of the text, and its warnings."""
 
     def __init__(self, problems: Sequence[Diagnostic], warnings: Sequence[Diagnostic] = ()) -> None:
         super().__init__("\n".join(map(str, problems)))
@@ -93,28 +93,28 @@ class PolicyErrors(CallerError):
 
 
 class PolicyConflict(PolicyErrors, Conflict):
-    """A text that is right by itself and contradicts a policy that exists, or what cannot change any more."""
+    """A text that is valid by itself and contradicts an existing policy, or a property that cannot change any more."""
 
     status = Conflict.status
 
 
 @dataclass(frozen=True)
 class UnknownWord:
-    """A word of a text that is none of those known in its place."""
+    """An unknown word of a text, and the known words at its place."""
 
     word: str
     known: Iterable[str]
 
     @cached_property
     def near_miss(self) -> str:
-        """The known word that was probably meant, or an empty string; found once, when the first one asks."""
+        """The known word that was probably meant, or an empty string; searched at the first access."""
         return closest_match(self.word, self.known)
 
 
 class Reporter:
     """Collects the problems of one text; spans are offsets into it.
 
-    Checks say which word they do not know and which they do; the near miss is found here.
+    Checks name the unknown word and the known ones; the near miss is searched here.
     """
 
     def __init__(self, text: str) -> None:
@@ -122,15 +122,15 @@ class Reporter:
         self._problems: list[tuple[int, Diagnostic]] = []
 
     def error(self, message: str, span: Span, unknown: UnknownWord | None = None, code: str = MEANING) -> None:
-        """Adds an error; the near miss of ``unknown`` is appended to the message."""
+        """Add an error; the near miss of ``unknown`` is appended to the message."""
         self._add(ERROR, message, span, unknown, code)
 
     def warn(self, message: str, span: Span, unknown: UnknownWord | None = None, code: str = MEANING) -> None:
-        """Adds what does not keep the text from being accepted, like :meth:`error`."""
+        """Add a warning, which does not refuse the text, like :meth:`error`."""
         self._add(WARNING, message, span, unknown, code)
 
     def warn_if_near(self, message: str, span: Span, unknown: UnknownWord, code: str = MEANING) -> None:
-        """Warns of a word that may be meant as it is, unless none of those known is near."""
+        """Warn of a word that may be valid, only if a known word is near."""
         if unknown.near_miss:
             self._add(WARNING, message, span, unknown, code)
 
@@ -139,7 +139,7 @@ class Reporter:
         return any(span[0] <= at < span[1] and problem.severity == ERROR for at, problem in self._problems)
 
     def all(self, severity: str, within: Span | None = None) -> tuple[Diagnostic, ...]:
-        """Problems of ``severity`` in the order of the text, maybe only those that begin ``within``."""
+        """Problems of ``severity`` in the order of the text, optionally only those that begin ``within`` a span."""
         low, high = within if within else (0, len(self._text) + 1)
         chosen = (item for item in self._problems if item[1].severity == severity and low <= item[0] < high)
         return tuple(problem for _, problem in sorted(chosen, key=lambda item: item[0]))
@@ -151,7 +151,7 @@ class Reporter:
         last = len(self._text) if end < 0 else end
         length = max(1, min(span[1], last) - start)
         line = self._text.count("\n", 0, start) + 1
-        # a line is shown whole, or from some words before what is meant
+        # a line is shown whole, or from some words before the marked ones
         cut = max(0, start - first - WIDEST // 2) if last - first > WIDEST else 0
         source = self._text[first + cut : min(last, first + cut + WIDEST)].rstrip("\r")
         near_miss = "" if unknown is None else unknown.near_miss
@@ -163,7 +163,7 @@ class Reporter:
 
 
 def closest_match(word: str, known: Iterable[str]) -> str:
-    """The one of ``known`` that ``word`` probably meant, in any case, or an empty string."""
+    """Return the one of ``known`` that ``word`` probably meant, in any case, or an empty string."""
     by_fold = {one.casefold(): one for one in sorted(known, reverse=True)}
     close = difflib.get_close_matches(word.casefold(), by_fold, 1)
     return by_fold[close[0]] if close else ""

@@ -33,7 +33,7 @@ from sluice_dsl.syntax.units import METRIC_QUANTITIES, format_value
 _PLACES: Final = {"proxy": "the proxy", "storage_node": "the storage nodes"}
 _AT_VOLUMES: Final = "where a volume is used"
 _EXCEPT: Final = "except where a narrower policy of the same kind holds"
-_EXCEPT_PROMISED: Final = "except where a narrower policy speaks of the same method"
+_EXCEPT_PROMISED: Final = "except where a narrower policy has the same method"
 _UPLOADS: Final = (FLOORS[PUT], CEILINGS[PUT])
 _DOWNLOADS: Final = (FLOORS[GET], CEILINGS[GET], NODE_FLOORS[GET])
 
@@ -45,10 +45,10 @@ def explain(compiled: Compiled, catalogue: Catalogue) -> str:
 
 
 def explain_plan(plan: Plan, catalogue: Catalogue) -> dict[str, str]:
-    """What a sentence will do in words, by what they are about.
+    """Return the effect of a sentence in words, by topic.
 
-    ``target`` (to whom), ``kind`` (whether it watches metrics), ``fires`` (when), ``action 1`` and so on (what, where,
-    and when it is taken back), and, where there are several filters, their ``order``.
+    ``target``, ``kind`` (whether it watches metrics), ``fires`` (when), ``action 1`` and so on (action, place, end),
+    and, for several filters, their ``order``.
     """
     actions = {f"action {number}": _action(one, plan, catalogue) for number, one in enumerate(plan.actions, 1)}
     order = _order(plan, catalogue)
@@ -71,7 +71,7 @@ def _scope(plan: Plan) -> str:
 
 
 def _exception(plan: Plan) -> str:
-    """What of the target it does not cover."""
+    """The part of the target that it does not apply to."""
     kinds = {action.kind for action in plan.actions}
     if kinds == {BANDWIDTH}:
         container = (plan.target.level, plan.target.select) == ("container", "name")
@@ -106,7 +106,7 @@ def _fires(plan: Plan, catalogue: Catalogue) -> str:
         lasting = f"after {format_value(plan.sustained, 'duration')} without a break in which {condition}"
     else:
         lasting = f"as soon as in one window {condition}"
-    return f"{lasting}; a metric without a value satisfies nothing"
+    return f"{lasting}; a metric without a value satisfies no condition"
 
 
 def describe_condition(condition: Condition, catalogue: Catalogue) -> str:
@@ -146,7 +146,7 @@ def _action(action: PlannedAction, plan: Plan, catalogue: Catalogue) -> str:
 
 
 def _both(action: PlannedAction, catalogue: Catalogue) -> str:
-    """That it is about volumes as well as objects."""
+    """A text that says that it applies to volumes as well as objects."""
     if VOLUME not in catalogue.levels or not {OBJECTS, VOLUMES} <= set(action.about):
         return ""
     info = catalogue.action(action.keyword)
@@ -172,7 +172,7 @@ def _where(action: PlannedAction) -> str:
 
 
 def describe_parameters(params: Mapping[str, Scalar], info: ActionInfo | None) -> str:
-    """``params`` of the action ``info`` for people, values with their units; without ``info`` as they are."""
+    """Return ``params`` of the action ``info`` as text, values with their units; without ``info`` unchanged."""
     written = []
     for name, value in params.items():
         parameter = info.parameter(name) if info else None

@@ -1,4 +1,4 @@
-"""The plan: what a checked sentence compiles to, what actors run, and the assignments that agents read.
+"""The plan: the result of a checked sentence, which actors run, and the assignments that agents read.
 
 A condition is JSON data like a request predicate (``sluice_core.messages.predicate``), with two more leaves; their
 value is in the metric's base unit (bytes, bytes/s, 1/s, seconds):
@@ -7,8 +7,8 @@ value is in the metric's base unit (bytes, bytes/s, 1/s, seconds):
     ["metric_at", NAME, LEVEL, PATH, op, value]    of one path whatever the target is: of a node, or of the cluster
 
 It is kept in negation normal form: NOT stands only before request clauses (a NOT before a metric
-clause is folded into its operator).  That makes three-valued logic exact with two values: a metric
-without a value makes its clause false, and so silence satisfies no condition.
+clause is folded into its operator).  That makes three-valued logic exact with two values: a metric without a value
+makes its clause false, and so a silent metric satisfies no condition.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _DEPTHS: Final = {TENANT: 1, CONTAINER: 2, VOLUME: 2}
 
 
 class Reading(NamedTuple):
-    """A metric, and where it is read: ``path`` at ``level``; both are empty where that follows from the target."""
+    """A metric, and where it is read: ``path`` at ``level``; both are empty when the target determines them."""
 
     metric: str
     level: str = ""
@@ -48,9 +48,9 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PlannedAction(Message):
-    """One action: everything an assignment needs but the policy and the request predicate.
+    """One action: all fields of an assignment except the policy and the request predicate.
 
-    ``existing`` is true when objects that are stored already are to be brought to it, too.  ``about`` says whether it
+    ``existing`` is true when the action also applies to stored objects.  ``about`` says whether it
     is for objects, volumes or both.
     """
 
@@ -72,7 +72,7 @@ class Plan(Message):
 
     ``sustained`` is in seconds.  ``granularity`` (tenant, container, volume, cluster) is where its metrics
     are read; a target that is a group or ALL means each member by itself, unless that is the cluster.
-    ``readings`` says where each metric is read; empty when the target says it of all ``metrics``.
+    ``readings`` has the place of each metric; empty when all ``metrics`` are read at the target.
     """
 
     target: Target
@@ -93,7 +93,7 @@ class Plan(Message):
         return bool(self.metrics)
 
     def measured_at(self, reading: Reading) -> tuple[str, str]:
-        """Level and path of what a metric is read of; the path is empty for the cluster, a group and ALL."""
+        """Level and path at which a metric is read; the path is empty for the cluster, a group and ALL."""
         if reading.level:
             return reading.level, reading.path
         depth = _DEPTHS.get(self.granularity)
@@ -103,7 +103,7 @@ class Plan(Message):
 
     @property
     def columns(self) -> tuple[Reading, ...]:
-        """What is read for the condition, also when ``readings`` is empty."""
+        """The readings of the condition, also when ``readings`` is empty."""
         return self.readings or tuple(map(Reading, self.metrics))
 
 
@@ -116,7 +116,7 @@ class MetricClause(NamedTuple):
 
 
 def metric_clauses(condition: Condition) -> Iterator[MetricClause]:
-    """The clauses of ``condition`` that are about metrics, from left to right."""
+    """Yield the clauses of ``condition`` about metrics, from left to right."""
     if isinstance(condition, bool):
         return
     word, *rest = condition
@@ -129,7 +129,7 @@ def metric_clauses(condition: Condition) -> Iterator[MetricClause]:
 
 
 def residual(condition: Condition, values: Mapping[str, float | None]) -> Predicate:
-    """What remains of ``condition`` when the readings have ``values``, by label (missing or None: silent).
+    """Return the rest of ``condition`` when the readings have ``values``, by label (missing or None: silent).
 
     True: holds for every request; False: for none; else a predicate over the request.
     """
@@ -184,7 +184,7 @@ def assignment_for(
 def static_assignments(policy_id: str, plan: Plan, created: int) -> tuple[Assignment, ...]:
     """All assignments of a plan that needs no actor; none when its condition can never hold.
 
-    :raises ValueError: for a dynamic plan, whose assignments only an actor can know
+    :raises ValueError: for a dynamic plan, whose assignments an actor determines
     """
     if plan.dynamic:
         raise ValueError(f"policy `{policy_id}` watches {', '.join(plan.metrics)}, an actor sets its assignments")

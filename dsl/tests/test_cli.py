@@ -66,7 +66,7 @@ def test_explain_says_in_plain_words_what_a_sentence_does(capsys):
         "  target: tenant `acme`, except where a narrower policy of the same kind holds\n"
         "  kind: dynamic, an actor watches PUTS_SEC (every 1 s) per tenant\n"
         "  fires: after 5 s without a break in which PUTS_SEC > 3/s and object size > 4 KiB;"
-        " a metric without a value satisfies nothing\n"
+        " a metric without a value satisfies no condition\n"
         "  action 1: sets `compression` (filter) with level=3 on the proxy;"
         " taken back after two consecutive windows in which the condition is false\n"
     )

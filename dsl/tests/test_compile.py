@@ -1,4 +1,4 @@
-"""What plans sentences compile to."""
+"""The plans that sentences compile to."""
 
 import pytest
 

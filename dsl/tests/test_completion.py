@@ -1,4 +1,4 @@
-"""What may be written next: complete in what it offers, and never a syntax error."""
+"""Completion: all possible next words, and never a syntax error."""
 
 from dataclasses import replace
 

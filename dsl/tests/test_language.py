@@ -1,4 +1,4 @@
-"""What sentences are refused for or warned of, against a catalogue."""
+"""Errors and warnings of sentences, against a catalogue."""
 
 import re
 
@@ -78,7 +78,7 @@ REFUSED = [
     ("FOR t DO SET sampler WITH mode=fast strict=perhaps", "perhaps", "expected true or false", ""),
     ("FOR t DO SET sampler", "sampler", "`sampler` needs parameter `mode`", ""),
     ("FOR t WHEN PUTS_SEC > 1 SUSTAINED 5x DO SET noop", "5x", "SUSTAINED: expected a duration", ""),
-    ("FOR t WHEN PUTS_SEC > 1 SUSTAINED 0s DO SET noop", "0s", "SUSTAINED: expected more than nothing", ""),
+    ("FOR t WHEN PUTS_SEC > 1 SUSTAINED 0s DO SET noop", "0s", "SUSTAINED: expected a duration above 0", ""),
     # meaning
     ("FOR t WHEN OBJECT_SIZE > 1 SUSTAINED 5s DO SET noop", "5s", "SUSTAINED needs a metric", ""),
     ("FOR t DO SET noop, noop", "noop", "`noop` stands twice in one sentence", ""),
@@ -187,7 +187,7 @@ def test_a_word_that_means_two_things_must_say_which():
     assert compile_text("FOR GROUP acme DO SET noop", catalogue)[0].plan.target.select == "group"
 
 
-# Conflicts with policies that exist
+# Conflicts with existing policies
 
 
 def test_two_static_policies_that_set_the_same_filter_at_one_scope_are_refused():

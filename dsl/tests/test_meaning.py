@@ -31,7 +31,7 @@ def concerns(target, path):
 
 
 def in_force(texts, path, metrics):
-    """The assignments that concern ``path``; those of dynamic plans as their actors would set them."""
+    """The assignments that apply to ``path``; those of dynamic plans as their actors would set them."""
     for number, text in enumerate(texts):
         (compiled,) = compile_text(text, CATALOGUE)
         plan = compiled.plan
@@ -44,7 +44,7 @@ def in_force(texts, path, metrics):
 
 
 def pipelines(texts, path=OBJECT, metrics=None, facts=None):
-    """Kind → keywords in running order, each with its level parameter where it has one."""
+    """Kind → keywords in running order, each with its level parameter if it has one."""
     found = Candidates(in_force(texts, path, metrics or {})).resolve(facts or Facts("PUT", path, 100, "text/plain"))
     return {
         kind: [one.keyword + (f"@{one.params['level']}" if "level" in one.params else "") for one in pipeline]
@@ -66,7 +66,7 @@ NARROW_TO_WIDE = [
 @pytest.mark.parametrize("winner", range(len(NARROW_TO_WIDE)))
 @pytest.mark.parametrize("oldest_first", [True, False])
 def test_the_narrowest_scope_wins_a_name_before_a_group_before_all(winner, oldest_first):
-    """Whatever the age of the policies."""
+    """For every order of the policies' ages."""
     texts = [
         f"FOR {target} DO SET compression WITH level={number}"
         for number, target in enumerate(NARROW_TO_WIDE)
@@ -81,7 +81,7 @@ ENCRYPT = "FOR acme DO SET encryption"
 FLOOR = "FOR acme DO SET bandwidth WITH get_bw=30MBps"
 LOGS = "FOR CONTAINER acme/logs"
 
-# what the case shows, policies from old to new, filters that run on a PUT of OBJECT
+# title of the case, policies from old to new, filters that run on a PUT of OBJECT
 SCOPES = [
     ("nothing concerns another tenant's object", ["FOR beta DO SET noop", "FOR CONTAINER acme/x DO SET noop"], []),
     ("a tenant is no prefix of its name", ["FOR AUTH_ac DO SET noop"], []),
@@ -122,7 +122,7 @@ def test_scope_and_order(texts, expected):
 
 
 def test_kinds_do_not_touch_each_other():
-    """A container's compression never lifts its tenant's bandwidth floor."""
+    """A container's compression does not remove its tenant's bandwidth floor."""
     assert pipelines([FLOOR, NOOP, f"{LOGS} DO SET compression"]) == {
         "bandwidth": ["bandwidth"],
         "filter": ["compression"],

@@ -1,6 +1,6 @@
 """The sentences that the design, the issues and the papers quote compile against the shipped catalogue.
 
-What the papers write as a placeholder (``Param1=gzip``, ``Param1=LRU``) is a parameter that the filter has.
+A placeholder of the papers (``Param1=gzip``, ``Param1=LRU``) is a parameter of the filter here.
 """
 
 from dataclasses import replace
@@ -11,7 +11,7 @@ from sluice_core.messages.policies import Target
 from sluice_dsl.catalogue.vocabulary import default_catalogue
 from sluice_dsl.compile import PolicyErrors, compile_text
 
-#: As a fresh cluster has it; of the papers' names only the alias of a container must be known beforehand.
+#: The catalogue of a new cluster; of the papers' names only the alias of a container must be registered.
 SHIPPED = replace(default_catalogue(), aliases={"C1": Target("container", "name", "T1/logs")})
 
 # sentence, target's level and name, condition, (verb keyword place life parameters) of each action

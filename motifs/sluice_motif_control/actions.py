@@ -74,7 +74,7 @@ def check_parameters(keyword: str, params: Mapping[str, Scalar]) -> None:
     mixed = [name for name in OF_SPACES if name in params]
     if given and mixed:
         raise CallerError(
-            f"`{mixed[0]}` is said of a space and `{given[0]}` of a part of a wider one, expected one of them"
+            f"`{mixed[0]}` describes a space and `{given[0]}` a part of a wider one, expected one of them"
         )
 
 

@@ -14,7 +14,7 @@ OPTIONS: Final = (
     Option(
         "state_dir",
         "/var/lib/sluice/konnector",
-        "folder of what is attached here; holds secrets of connections and keys",
+        "folder of the records of attached volumes; holds secrets of connections and keys",
     ),
     Option("cache_dir", "/var/cache/sluice/nbdkit", "folder of our filters for nbdkit, which are built here"),
     Option("log_dir", "/var/log/sluice/volumes", "folder of the logs of requests of volumes"),

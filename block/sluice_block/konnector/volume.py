@@ -1,18 +1,19 @@
 """One volume on this machine: its stack and its device; attached, found again, detached.
 
-Theory of operation.  What was asked for is written to the disk before anything is started (:class:`.StateFiles`), and
-removed after everything has ended.  :meth:`AttachedVolume.attach` starts what does not run, so the same call makes a
-volume, finishes one that a crash left half-made, and builds it anew after a reboot.
+Theory of operation.  The requested attachment is written to the disk before a process is started
+(:class:`.StateFiles`), and removed after everything has ended.  :meth:`AttachedVolume.attach` starts the processes that
+do not run, so the same call attaches a volume, finishes an attach that a crash interrupted, and repeats it after a
+reboot.
 
-* A volume that a konnector takes over may have been given to another machine meanwhile.  What of it runs goes on, and
-  nothing of it is started before the control plane has *confirmed* its attachment: until then it is *waiting*.  Only a
-  connection that the end of its attachment has fenced off needs no answer, as it leads nowhere then.
-* The stack may die and come back: its users wait.
-* An uploaded filter stands between its stack and its source (:mod:`sluice_block.uploaded.stage`).  When it fails again
-  and again the volume is broken, too.
-* When the front dies (the keeper of its device; or the storage daemon, or nbdfuse) users get I/O errors, and a new
-  front behind the same device would give them a volume that lost what they had written last.  So the volume is *broken*
-  until nobody holds the device.
+* A volume that a konnector takes over may have been attached to another machine meanwhile.  Its running processes
+  continue, and none is started before the control plane has *confirmed* its attachment: until then it is *waiting*.
+  Only a connection that the end of its attachment has fenced off needs no confirmation, since it then leads nowhere.
+* The stack may end and be restarted: its users wait.
+* An uploaded filter stands between its stack and its source (:mod:`sluice_block.uploaded.stage`).  When it fails
+  repeatedly the volume is broken, too.
+* When the front ends (the keeper of its device; or the storage daemon, or nbdfuse) users get I/O errors, and a new
+  front behind the same device would give them a volume that lost their last writes.  So the volume is *broken* until
+  its device is unused.
 """
 
 from __future__ import annotations
@@ -49,18 +50,18 @@ from sluice_volumes.messages import FENCING, RbdLocality
 
 log = logging.getLogger(__name__)
 
-#: Why it is not attached again.
+#: The reason why it is not attached again.
 _WAITS: Final = "it is not attached again before the control plane has said that its attachment still holds"
-#: In a fault: between what was begun and why it does not end.
+#: In a fault: between the operation and the reason why it does not end.
 _NOT_ENDED: Final = "; what is left of it does not end: "
 
 
 @dataclass(eq=False)
 class AttachedVolume:
-    """:param built: folder of our filters for nbdkit
-    :param folder: of its sockets, mounts and records; gone after a reboot
+    """:param built: folder of Sluice's filters for nbdkit
+    :param folder: of its sockets, mounts and records; empty after a reboot
     :param log: file of its log of requests
-    :param filters: those that were uploaded
+    :param filters: the uploaded filters
     """
 
     attachment: VolumeAttachment
@@ -70,11 +71,11 @@ class AttachedVolume:
     log: Path
     filters: UploadedFilters
     lock: threading.RLock = field(default_factory=threading.RLock)
-    #: What it may move of what its pool carries, beside its limits.
+    #: Its part of its pool's capacity, besides its limits.
     share: VolumeLimits = field(default_factory=VolumeLimits)
-    #: Whether somebody ordered its attachment, or said that it holds, since this konnector began.
+    #: Whether its attachment was requested, or confirmed, since this konnector began.
     confirmed: bool = False
-    #: Since when it waits for that, monotonic seconds; None: it does not.
+    #: Since when it waits for that, monotonic seconds; None: it does not wait.
     waiting_since: float | None = None
 
     def __post_init__(self) -> None:
@@ -85,7 +86,7 @@ class AttachedVolume:
         self.stack = VolumeStack(self.folder, self.built, self.source, self.log, self.export.keeper)
 
     def _make_export(self) -> VolumeExport:
-        """Make the export; as before where the volume is shown already, maybe by an earlier konnector."""
+        """Make the export, of the same kind as an existing one, possibly of an earlier konnector."""
         if self.attachment.export == BLOCK and not self.front.is_known():
             device = FuseDevice(self.folder, self.built)
             if device.is_known() or is_supported(self.built):
@@ -93,7 +94,7 @@ class AttachedVolume:
         return ExportedDevice(self.front, self.mount, self.attachment.export, self.attachment.volume)
 
     def _make_source(self) -> Source | UploadedStage:
-        """Make what the stack stands on."""
+        """Make the source of the stack."""
         connection = self.attachment.connection
         for step in self.attachment.uploaded:
             source = Source(connection, self.folder)
@@ -101,17 +102,17 @@ class AttachedVolume:
         return Source(connection, self.folder, self.built, self.export.keeper)
 
     def device(self) -> str:
-        """Its block device, or the URI of its NBD socket; empty when there is none yet."""
+        """Its block device, or the URI of its NBD socket; empty without one."""
         return self.export.address()
 
     @property
     def state(self) -> str:
-        """The state of the volume, as others see it."""
+        """The state of the volume for other services."""
         return self.attachment.state if self.waiting_since is None else WAITING
 
     @property
     def fault(self) -> str:
-        """What is wrong with the volume; empty when nothing is."""
+        """The fault of the volume; empty without one."""
         if self.waiting_since is None:
             return self.attachment.fault
         return "it is not attached again yet, the log says why" if self.confirmed else _WAITS
@@ -119,7 +120,7 @@ class AttachedVolume:
     # -- attach and detach ---------------------------------------------------------------------
 
     def attach(self) -> None:
-        """Start whatever of it does not run.
+        """Start its processes that do not run.
 
         :raises CallerError: when its connection or its stack cannot be used
         :raises PeerError: when a program does not start
@@ -137,10 +138,10 @@ class AttachedVolume:
             self.keep(replace(self.attachment, state=ATTACHED, fault="", fresh=False, size=size))
 
     def detach(self) -> None:
-        """End everything, and forget it; may be called again after a crash.
+        """End all its processes, and remove its record; may be called again after a crash.
 
-        :raises Conflict: while somebody holds the device, naming who
-        :raises PeerError: when something does not end
+        :raises Conflict: while its device is in use, naming the user
+        :raises PeerError: when a process does not end
         """
         with self.lock:
             self.export.check_unused()
@@ -150,20 +151,20 @@ class AttachedVolume:
             self.files.remove(self.attachment.volume)
 
     def undo_attach(self, reason: str) -> None:
-        """End everything of an attach that failed; what cannot be ended is kept, with why, and may be tried again.
+        """Undo a failed attach; if a process does not end, the record stays, with the reason, for another attempt.
 
         :param reason: why it failed
         :raises SluiceError: as of :meth:`detach`
         """
         with self.lock:
             fault = f"its attach failed and is undone: {reason}"
-            self.attachment = replace(self.attachment, state=DETACHING, fault=fault)  # written when it does not end
+            self.attachment = replace(self.attachment, state=DETACHING, fault=fault)  # written if a process stays
             self.retry_detach()
 
     def retry_detach(self) -> None:
-        """End what a detach, or the undoing of an attach, has left.
+        """End the remaining processes of a detach, or of a failed attach.
 
-        :raises SluiceError: as of :meth:`detach`, which is noted as the fault
+        :raises SluiceError: as of :meth:`detach`, which is recorded as the fault
         """
         with self.lock:
             try:
@@ -177,9 +178,9 @@ class AttachedVolume:
                 raise
 
     def revoke(self) -> None:
-        """End the service after the attachment was ended elsewhere: users get I/O errors at once, for ever.
+        """Stop the service after the attachment was ended elsewhere: users get I/O errors at once, permanently.
 
-        :raises PeerError: when something does not end
+        :raises PeerError: when a process does not end
         """
         with self.lock:
             if not self.attachment.revoked:
@@ -190,23 +191,23 @@ class AttachedVolume:
             self._end_service()
 
     def halt(self) -> None:
-        """End everything as the machine does when it halts: what was asked for stays.
+        """End all its processes for a shutdown of the machine; its record stays.
 
-        :raises Conflict: while somebody holds the device, naming who
-        :raises PeerError: when something does not end
+        :raises Conflict: while its device is in use, naming the user
+        :raises PeerError: when a process does not end
         """
         with self.lock:
             self.export.check_unused()
             self._tear_down()
 
     def _end_service(self) -> None:
-        """Make users get I/O errors, now and from now on."""
+        """Let users' requests fail with I/O errors from now on."""
         self.export.break_off()
         self.stack.end()
 
     def _tear_down(self) -> None:
         if self.stack.process() is None:
-            self.export.break_off()  # nobody would answer what is asked when the device is closed
+            self.export.break_off()  # no process would answer requests at the close of the device
         self.export.end()
         self.stack.end()
         if self.folder.exists():
@@ -215,14 +216,14 @@ class AttachedVolume:
     # -- while it is used ----------------------------------------------------------------------
 
     def counters(self) -> Counters:
-        """What was counted since it was attached.
+        """Return the counts since it was attached.
 
         :raises NotFound: while it is being attached or detached
         """
         return self.stack.counters()
 
     def locality(self) -> RbdLocality | None:
-        """Where it lies; None when it does not lie in Ceph.  Nothing else waits for Ceph's answer.
+        """Return where it is stored; None if not in Ceph.  Other calls do not wait for Ceph's answer.
 
         :raises Conflict: while it is being attached or detached
         :raises PeerError: when Ceph does not answer
@@ -231,7 +232,7 @@ class AttachedVolume:
             raise Conflict(f"volume `{self.attachment.volume}` is {self.state} here")
         return Source(self.attachment.connection, self.folder).locality()
 
-    # -- what ends, and comes back --------------------------------------------------------------
+    # -- processes that end and are restarted ------------------------------------------------------
 
     def adopt(self) -> None:
         """Take the volume over after a restart of the konnector, or of the machine.
@@ -254,12 +255,12 @@ class AttachedVolume:
         return bool(asked) and not self.attachment.revoked and self.attachment.state != DETACHING
 
     def _may_start(self) -> bool:
-        """Whether its source may be used by what is started now."""
+        """Whether processes that are started now may use its source."""
         fenced = self.attachment.connection.get("driver_volume_type") in FENCING
         return self.confirmed or fenced or not self.attachment.attachment
 
     def _runs(self) -> bool:
-        """Whether nothing of it has ended."""
+        """Whether all its processes run."""
         return self.export.is_alive() and self.stack.process() is not None and not self.source.has_ended()
 
     def _wait(self) -> None:
@@ -268,7 +269,7 @@ class AttachedVolume:
             self.waiting_since = time.monotonic()
 
     def break_down(self) -> None:
-        """Handle the end of the front: build it anew when nobody holds the device, else mark the volume as broken.
+        """Handle the end of the front: build it again when the device is unused, else mark the volume as broken.
 
         :raises SluiceError: as of :meth:`attach`
         """
@@ -283,9 +284,9 @@ class AttachedVolume:
             self.attach()
 
     def check(self, devices: Mapping[str, str]) -> None:
-        """Restart what has ended.
+        """Restart ended processes.
 
-        :param devices: the machine's loop devices, as of :func:`loop_devices.by_file`
+        :param devices: the machine's loop devices, from :func:`loop_devices.by_file`
         :raises SluiceError: as of :meth:`attach`
         """
         with self.lock:
@@ -303,9 +304,9 @@ class AttachedVolume:
             try:
                 self._bring_back()
                 if self.export.lacks_device(devices):
-                    log.warning("somebody took the device of volume `%s` away, it gets another", self.attachment.volume)
+                    log.warning("the device of volume `%s` was removed, it gets another", self.attachment.volume)
                     self.export.start(self.stack.socket())
-            except FilterFault as error:  # its users get errors at once, rather than wait
+            except FilterFault as error:  # its users get errors at once, and do not wait
                 self._break(str(error))
                 self._end_service()
 
@@ -320,13 +321,13 @@ class AttachedVolume:
             self.stack.start(self.attachment)
 
     def processes(self) -> list[int]:
-        """Pid file descriptors of its processes, for who waits for their end and closes them."""
+        """Pid file descriptors of its processes, for a caller that waits for their end and closes them."""
         records = [self.stack.process(), self.source.process(), *self.export.processes()]
         opened = (one.open() for one in records if one is not None)
         return [one for one in opened if one is not None]
 
     def to_data(self) -> dict[str, Any]:
-        """What may be shown: no connection, no secret."""
+        """Return the fields that may be shown: no connection, no secret."""
         shown = {**self.attachment.shown(self.share), "state": self.state, "fault": self.fault}
         here = {"device": self.device(), "data_path": self.export.kind, "log_file": str(self.log)}
         return {**shown, **here}
@@ -341,7 +342,7 @@ class AttachedVolume:
             self.keep(replace(self.attachment, state=state, fault=""))
 
     def keep(self, attachment: VolumeAttachment) -> None:
-        """Record ``attachment`` as what was asked for; on the disk first.
+        """Record ``attachment`` as the requested one; on the disk first.
 
         :raises PeerError: when it cannot be written
         """

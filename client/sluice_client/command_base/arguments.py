@@ -1,4 +1,4 @@
-"""Arguments of commands: as a table, and those that mean the same in every command."""
+"""Arguments of commands: as a table, and those with the same meaning in every command."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class Argument:
         return self.more.get("nargs") in ("+", "*")
 
     def add_to(self, parser: ArgumentParser) -> None:
-        """Add it to ``parser``, with all that argparse is told of it."""
+        """Add it to ``parser``, with its settings for argparse."""
         parser.add_argument(*self.flags.split(), help=self.help, **self.more)
 
 
 class StorePair(Action):
-    """Collects NAME=VALUE in an object; values are JSON, or texts where they are none."""
+    """Collects NAME=VALUE in an object; values are JSON, or texts if they are not JSON."""
 
     def __call__(
         self, parser: ArgumentParser, namespace: Namespace, values: Any, option_string: str | None = None
@@ -60,7 +60,7 @@ class StorePair(Action):
 
 
 def read_json(text: str) -> Any:
-    """``text``, given on the command line, as JSON."""
+    """Return ``text`` from the command line as JSON."""
     try:
         return json.loads(text)
     except ValueError as error:
@@ -79,12 +79,12 @@ def repeated_option(flag: str, text: str, dest: str) -> Argument:
 
 
 def force_option(text: str) -> Argument:
-    """The option for a change that is refused without it."""
+    """An option without which a change is refused."""
     return Argument("--force", text, {"action": "store_true"})
 
 
 def seconds_option(flag: str, text: str, default: float | None = 0.0) -> Argument:
-    """An option that is a time."""
+    """An option whose value is a time."""
     return Argument(flag, text, {"type": float, "default": default, "metavar": "SECONDS"})
 
 
@@ -99,16 +99,16 @@ def wait_option(text: str, seconds: float) -> Argument:
 
 
 WAIT = wait_option("wait until all live nodes have acknowledged it, at most SECONDS, which are 30 if not given", 30.0)
-#: For a job, which may last: it goes on when the time is over, and the command fails.
+#: For a job, which may take long: it continues after the time-out, and the command fails.
 WAIT_FOR_END = wait_option("wait until it has ended, and fail if that takes longer than SECONDS", math.inf)
 LONG = Argument("--long", "show more columns", {"action": "store_true"})
-YES = Argument("--yes", "do not ask on a terminal whether it is meant", {"action": "store_true"})
+YES = Argument("--yes", "do not ask for confirmation on a terminal", {"action": "store_true"})
 
 
 def names_argument(name: str, text: str, read: Callable[[str], str] = str) -> Argument:
     """An argument for one or more names.
 
-    :param read: makes the value of a word, as ``type`` of argparse does
+    :param read: converts a word, as ``type`` of argparse does
     """
     return Argument(name, text, {"nargs": "+", "metavar": name.upper(), "type": read})
 
@@ -119,10 +119,10 @@ def read_text_argument(given: str) -> str:
 
 
 class CommandParser(_argparse.ArgumentParser):
-    """Takes the word behind ``--wait`` for its seconds only where it is a number."""
+    """Takes the word behind ``--wait`` for its seconds only if it is a number."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Called by argparse for all that follows the words of the command."""
+        """Called by argparse for all words behind those of the command."""
         given = list(sys.argv[1:] if args is None else args)
         wait = self._option_string_actions.get("--wait")
         if wait is not None and wait.nargs == "?":

@@ -27,9 +27,9 @@ _REVISION: Final = Argument(
 
 
 class Progress:
-    """A file that shows on ``terminal`` how much of it was read since its beginning.
+    """A file that shows on ``terminal`` how much of it has been read since its beginning.
 
-    Reading for the digest comes first and is not the upload, so nothing is shown before it was rewound once.
+    The first reading computes the digest and is not the upload, so nothing is shown before the first rewind.
     """
 
     def __init__(self, file: IO[bytes], terminal: TextIO) -> None:
@@ -48,7 +48,7 @@ class Progress:
         return True
 
     def __iter__(self) -> Progress:
-        """Called by whoever asks whether this can be streamed."""
+        """Called to check whether the object can be streamed."""
         return self
 
     def __next__(self) -> bytes:
@@ -58,23 +58,23 @@ class Progress:
         return piece
 
     def tell(self) -> int:
-        """Where the next read begins."""
+        """Return the offset of the next read."""
         return self._file.tell()
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Begin anew; from then on reading is uploading."""
+        """Rewind; later reads are the upload."""
         self._begun = True
         return self._file.seek(offset, whence)
 
     def read(self, size: int = -1) -> bytes:
-        """Called by whoever sends it."""
+        """Called by the HTTP library that sends it."""
         piece = self._file.read(size)
         if self._begun:
             self._show()
         return piece
 
     def end(self) -> None:
-        """Leave the line behind, if there is one."""
+        """End the line, if there is one."""
         if self._shown:
             self._terminal.write("\n")
             self._terminal.flush()
@@ -98,7 +98,7 @@ def upload_file(
             return uploads.upload(name, file, wait, main=main)
         progress = Progress(file, command.app.stderr)
         try:
-            # requests only reads, rewinds and measures a body
+            # requests needs only read, rewind and length of a body
             return uploads.upload(name, cast(IO[bytes], progress), wait, main=main)
         finally:
             progress.end()
@@ -153,7 +153,7 @@ class RollBackCode(CodeCommand, ShowResource):
     arguments = (_REVISION, WAIT)
 
     def fetch(self, args: Namespace) -> Data:
-        """The item with its earlier code."""
+        """The item with its restored code."""
         return self.code.roll_back(self.key(args), args.revision, args.wait)
 
 

@@ -26,14 +26,14 @@ from sluice_client.resources.columns import Column, Data, printable
 from sluice_client.rest.client import Client
 
 Shown = tuple[Sequence[str], Iterable[Any]]
-#: The release that knows earlier words no more.
+#: The release that no longer has earlier words.
 REMOVED_IN: Final = "0.3"
 
 
 class SluiceCommand(Command):
-    """A command with the client at hand.
+    """A command with access to the client.
 
-    A class that is one names the ``words`` that call it, and the ``earlier`` ones, which work with a warning.  One that
+    A concrete class has the ``words`` that call it, and ``earlier`` words, which work with a warning.  A class that
     only forwards names the method of the client that it ``calls``.
     """
 
@@ -45,14 +45,14 @@ class SluiceCommand(Command):
     Earlier: ClassVar[type[SluiceCommand]]
     calls: ClassVar[str] = ""
 
-    #: read by ``openstack``, which logs in first
+    #: read by ``openstack``, which then logs in first
     auth_required = True
     arguments: ClassVar[tuple[Argument, ...]] = ()
-    #: what may stand behind its words, for its help and its documentation; empty: nothing need
+    #: command lines for its help and its documentation; empty: it needs none
     examples: ClassVar[tuple[str, ...]] = ("",)
     #: flags for its output
     output_options: ClassVar[tuple[str, ...]] = ()
-    #: what is asked on a terminal before it loses something, with {names} of arguments; empty: nothing is asked
+    #: the question on a terminal before data is lost, with {names} of arguments; empty: no question
     asks: ClassVar[str] = ""
 
     def __init_subclass__(cls, words: str = "", earlier: str = "", calls: str = "", **options: Any) -> None:
@@ -75,10 +75,10 @@ class SluiceCommand(Command):
     def get_parser(self, prog_name: str) -> ArgumentParser:
         """Called by cliff."""
         parser = super().get_parser(prog_name)
-        parser.__class__ = CommandParser  # cliff has no other way to say which class it makes
+        parser.__class__ = CommandParser  # cliff has no other way to set the parser's class
         for argument in self.accepted():
             argument.add_to(parser)
-        # the formatter of cliff would make one paragraph of the examples
+        # cliff's formatter would join the examples to one paragraph
         parser.formatter_class = RawDescriptionHelpFormatter
         shown = "\n".join(f"  {prog_name} {one}".rstrip() for one in self.examples)
         parser.epilog = f"examples:\n{shown}\n\n{parser.epilog or ''}".rstrip()
@@ -87,7 +87,7 @@ class SluiceCommand(Command):
     def run(self, parsed_args: Namespace) -> int:
         """Called by cliff.
 
-        :raises ClientError: when somebody at a terminal does not mean it
+        :raises ClientError: when the user at a terminal does not confirm
         """
         if self.deprecated:
             now = f"`{self.earlier}` is now `{self.words}`"
@@ -97,7 +97,7 @@ class SluiceCommand(Command):
         return super().run(parsed_args)
 
     def question(self, args: Namespace) -> str:
-        """What is asked on a terminal; empty for nothing, as when it only says what would change."""
+        """The question on a terminal; empty for none, as with ``--plan``."""
         if getattr(args, "plan", False):
             return ""
         given = {name: ", ".join(value) if isinstance(value, list) else value for name, value in vars(args).items()}
@@ -112,9 +112,10 @@ class SluiceCommand(Command):
             raise ClientError("nothing was changed, expected `y`, or `--yes` on the command line")
 
     def forward(self, args: Namespace, leave_out: str = "") -> Any:
-        """What the method that it ``calls`` answers to the arguments in their order, and the given options by name.
+        """Return the answer of the method that it ``calls``, with the arguments in their order, and the given options
+        by name.
 
-        :param leave_out: an option that is the command's own
+        :param leave_out: an option that is not passed on
         """
         values = [(argument, getattr(args, argument.dest)) for argument in self.arguments if argument.dest != leave_out]
         ordered = [value for argument, value in values if not argument.is_option]
@@ -128,18 +129,18 @@ class SluiceCommand(Command):
 
     @classmethod
     def flags(cls) -> tuple[str, ...]:
-        """The flags of its options, and of those for the output format that are often used."""
+        """The flags of its options, and the frequent ones of the output format."""
         flags = (flag for argument in cls.accepted() if argument.is_option for flag in argument.flags.split())
         return (*flags, *cls.output_options, "--help")
 
     def say(self, text: str) -> None:
-        """A line for people, beside the output."""
+        """Print a line of information, beside the output."""
         self.app.stderr.write(text + "\n")
         self.app.stderr.flush()
 
 
 class DisplayCommand(SluiceCommand, DisplayCommandBase[Any]):
-    """A command with an output in any format; ``--json`` prints the controller's JSON as it came."""
+    """A command with an output in any format; ``--json`` prints the controller's JSON unchanged."""
 
     raw: Any = None
     output_options = ("-f", "-c", "--json")
@@ -147,7 +148,7 @@ class DisplayCommand(SluiceCommand, DisplayCommandBase[Any]):
     def get_parser(self, prog_name: str) -> ArgumentParser:
         """Called by cliff."""
         parser = super().get_parser(prog_name)
-        text = "print the controller's JSON as it came"
+        text = "print the controller's JSON unchanged"
         self._formatter_group.add_argument("--json", action="store_true", dest="as_json", help=text)
         return parser
 
@@ -160,7 +161,7 @@ class DisplayCommand(SluiceCommand, DisplayCommandBase[Any]):
         if self.wants_json(parsed_args):
             self.app.stdout.write(json.dumps(self.raw, indent=2, ensure_ascii=False) + "\n")
             return 0
-        # abstract in the class that cliff derives its displays from, and theirs by the time this is one of them
+        # abstract in cliff's base class, whose subclass overrides it
         return super().produce_output(parsed_args, column_names, data)  # type: ignore[safe-super]
 
 
@@ -171,7 +172,7 @@ class ListCommand(DisplayCommand, Lister):
 
     @classmethod
     def accepted(cls) -> tuple[Argument, ...]:
-        """Its own, and the one that all lists have."""
+        """Its own arguments, and the common one of lists."""
         return (*super().accepted(), LONG)
 
     def fetch(self, args: Namespace) -> Iterable[Data]:

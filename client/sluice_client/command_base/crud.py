@@ -1,4 +1,4 @@
-"""The list, show, create, set and delete commands of a resource, made from a description of the resource.
+"""The list, show, create, set and delete commands of a resource, from a description of the resource.
 
 A new resource is a :class:`Resource`, and for each command that it has a class of two lines::
 
@@ -53,7 +53,7 @@ class Resource:
 
 
 def given_values(arguments: Arguments, args: Namespace) -> dict[str, Any]:
-    """The values of those ``arguments`` that are on the command line."""
+    """Return the values of those ``arguments`` that are on the command line."""
     values = {argument.dest: getattr(args, argument.dest) for argument in arguments}
     return {name: value for name, value in values.items() if value is not None}
 
@@ -76,12 +76,12 @@ class ResourceCommand(SluiceCommand):
 
     @classmethod
     def key_arguments(cls) -> Arguments:
-        """The arguments that say which item is meant."""
+        """The arguments that identify the item."""
         return (cls.resource.argument(cls.key_help),)
 
     @classmethod
     def options(cls) -> Arguments:
-        """The options that the resource has for this command."""
+        """The resource's options for this command."""
         return ()
 
     @property
@@ -104,7 +104,7 @@ class ListResources(ResourceCommand, ListCommand):
 
     @classmethod
     def key_arguments(cls) -> Arguments:
-        """None, but filters: all items are meant."""
+        """No key, but filters: the command applies to all items."""
         return cls.resource.filters
 
     def fetch(self, args: Namespace) -> Iterable[Data]:
@@ -151,7 +151,7 @@ class UpdateResource(CreateResource):
         return (*cls.resource.fields, *cls.resource.set_options)
 
     def fetch(self, args: Namespace) -> Data:
-        """The changed item; refused (412) when somebody else changed it at the same time."""
+        """The changed item; refused (412) when another request changed it at the same time."""
         changes = self.values(args)
         if not changes:
             raise ClientError("nothing is to be changed, expected an option that says what")
@@ -160,7 +160,7 @@ class UpdateResource(CreateResource):
         return self.collection.update(self.key(args), self.unchanged(found) | changes, etag, **options)
 
     def unchanged(self, found: Data) -> dict[str, Any]:
-        """Fields of the item as it is that the controller wants with every change."""
+        """Present fields of the item that the controller needs with every change."""
         return {}
 
 

@@ -17,7 +17,7 @@ from sluice_client.resources.columns import printable
 
 
 class TextLines(ListFormatter):
-    """The last column of each row as a line, as soon as there is the row."""
+    """Prints the last column of each row as a line, as soon as the row is available."""
 
     def add_argument_group(self, parser: Any) -> None:
         """Called by cliff; there are no options."""
@@ -34,11 +34,11 @@ class TextLines(ListFormatter):
 class EachCommand(DisplayCommand, Lister):
     """Acts on each of several names, continues after a failure, and fails at the end if one failed.
 
-    One of its arguments is for several names.  Its output is a line for each name that did not fail, and in other
+    One of its arguments takes several names.  Its output is a line for each name that did not fail, and in other
     formats a row with the name and that line; ``--json`` prints each answer of the controller.
     """
 
-    #: names that are acted on, and how many of them failed so far
+    #: the names, and how many of them failed so far
     total, failed = 0, 0
 
     @property
@@ -62,7 +62,7 @@ class EachCommand(DisplayCommand, Lister):
     def run(self, parsed_args: Namespace) -> int:
         """Called by cliff.
 
-        :raises ClientError: when one of several failed
+        :raises ClientError: when one of several names failed
         """
         status = super().run(parsed_args)
         if self.failed:
@@ -70,7 +70,7 @@ class EachCommand(DisplayCommand, Lister):
         return status
 
     def names(self, args: Namespace) -> list[str]:
-        """The names to act on, each once."""
+        """The names to act on, without repetitions."""
         (given,) = (getattr(args, one.dest) for one in self.arguments if one.is_repeated)
         return list(dict.fromkeys(given))
 

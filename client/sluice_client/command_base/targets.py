@@ -1,6 +1,6 @@
-"""Targets on the command line: a path, or what stands behind FOR in a sentence.
+"""Targets on the command line: a path, or the words behind FOR in a sentence.
 
-``acme/m`` and ``CONTAINER acme/m`` mean the same, so that a target can be taken from a policy as it is.
+``acme/m`` and ``CONTAINER acme/m`` mean the same, so that a target can be copied from a policy.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _FORMS: Final = {1: "TENANT account", 2: "CONTAINER account/container", 3: "OBJE
 
 
 def target_path(text: str) -> str:
-    """The path of a target, without the word for its level; for ``type`` of argparse.
+    """Return the path of a target, without the word for its level; for ``type`` of argparse.
 
     :raises ArgumentTypeError: when the path does not fit that word
     """
@@ -31,7 +31,7 @@ def target_path(text: str) -> str:
 
 
 def sentence_target(text: str) -> str:
-    """A target as it stands behind FOR: a path of several parts gets the word for its level."""
+    """Return a target in the form behind FOR: a path of several parts gets the word for its level."""
     level = text.partition(" ")[0].upper()
     slashes = text.count("/")
     if level in LEVELS or level in _OTHERS or not slashes:

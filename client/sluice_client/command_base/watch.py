@@ -1,7 +1,7 @@
 """Polls a policy, or uploaded code, until every node has it; and waits for jobs of the controller.
 
-The pauses between polls grow while nothing changes, and start short again after a change.  A controller that is away
-for a moment does not end the watch: the pauses keep growing.
+The pauses between polls grow while nothing changes, and are short again after a change.  A controller that is
+unreachable for a moment does not end the watch: the pauses keep growing.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _LONGEST: Final = 3.0
 _GROWTH: Final = 1.5
 #: Of a filter that has no roll-out to follow.
 INSTALLED: Final = "installed with the software of the nodes, so nothing is rolled out"
-#: Seconds after which a controller is asked again that was away.
+#: Seconds before an unreachable controller is polled again.
 PAUSE: Final = 1.0
-#: What is behind the controller is away for a moment.
+#: Statuses of a service behind the controller that is unreachable for a moment.
 _BUSY: Final = 503
 
 
 def watch_options(text: str) -> tuple[Argument, ...]:
-    """The options of a command that can watch.
+    """Return the options of a command that can watch.
 
     :param text: the help of ``--watch``
     """
@@ -51,7 +51,7 @@ class NotEnforced(ClientError):
 
 @dataclass(frozen=True)
 class Watched(ABC):
-    """Something that all nodes shall get; ``fetch`` returns its state, ``name`` and ``goal`` are for error messages."""
+    """A state that all nodes shall reach; ``fetch`` returns it, ``name`` and ``goal`` are for error messages."""
 
     name: str
     goal: str
@@ -65,17 +65,17 @@ class Watched(ABC):
     def is_complete(self, found: Data) -> bool:
         """Whether every node has it.
 
-        :raises NotEnforced: when a node will not get it
+        :raises NotEnforced: when a node will not have it
         """
 
     @abstractmethod
     def pending(self, found: Data) -> str:
-        """What it still waits for."""
+        """Return what it still waits for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """How to watch: ``say`` gets a line for each change; ``timeout``: seconds, None without end."""
+    """The parameters of a watch: ``say`` receives a line for each change; ``timeout``: seconds, None without end."""
 
     say: Callable[[str], object]
     timeout: float | None = None
@@ -84,27 +84,27 @@ class Watch:
 
     @classmethod
     def from_options(cls, command: SluiceCommand, args: Namespace) -> Self | None:
-        """The watch that the options of ``command`` want; None without one."""
+        """Return the watch of the options of ``command``; None without one."""
         if args.timeout is not None and not args.watch:
             raise ClientError("`--timeout` is given without `--watch`")
         return cls(command.say, args.timeout) if args.watch else None
 
     def until_enforced(self, client: Client, policy_id: str) -> Data:
-        """The policy, once every node enforces it.
+        """Return the policy, once every node enforces it.
 
         :raises NotEnforced: when a node refuses it, or after the time-out
         """
         return self.follow(_Policy(f"policy `{policy_id}`", "enforced", partial(client.policy, policy_id)))
 
     def until_rolled_out(self, client: Client, keyword: str) -> Data:
-        """The filter, once every node has the newest revision of its code.
+        """Return the filter, once every node has the newest revision of its code.
 
         :raises NotEnforced: when a node refuses it, or after the time-out
         """
         return self.follow(_Rollout(f"filter `{keyword}`", "everywhere", partial(client.filter, keyword)))
 
     def follow(self, watched: Watched) -> Data:
-        """Its state, once every node has it.
+        """Return its state, once every node has it.
 
         :raises NotEnforced: when a node refuses it, or after the time-out
         """
@@ -129,7 +129,7 @@ class Watch:
 
 
 def _fetch_or_previous(watched: Watched, before: Data | None) -> tuple[Data | None, str]:
-    """The present state; or the state ``before``, and why the present one could not be read."""
+    """Return the present state; or the state ``before``, and why the present one could not be read."""
     try:
         return watched.fetch(), ""
     except Unreachable as error:
@@ -180,7 +180,7 @@ class _Rollout(Watched):
 
 
 def _everywhere(nodes: Data) -> bool:
-    # without any node nothing is anywhere, however complete that looks
+    # without any node there is no roll-out, even if the numbers are complete
     return bool(0 < nodes["total"] == nodes["nodes"])
 
 
@@ -200,15 +200,15 @@ def wait_for_job(
     seconds: float = 10.0,
     at_once: bool = True,
 ) -> Data:
-    """``job`` when it has ended; a controller that is away for a moment does not end the wait.
+    """Return ``job`` when it has ended; a controller that is unreachable for a moment does not end the wait.
 
-    How far it is, is shown on one line of a terminal, else on a line now and then.
+    The progress is shown on one line of a terminal, else on a line at intervals.
 
-    :param fetch: the job as it is now, or in a moment
-    :param line: how far it is
-    :param timeout: seconds; the job goes on when they are over
-    :param seconds: between two lines where there is no terminal
-    :param at_once: whether the first line does not wait for so long
+    :param fetch: returns the present job, possibly after a moment
+    :param line: returns the progress as text
+    :param timeout: seconds, after which the job continues
+    :param seconds: between two lines without a terminal
+    :param at_once: whether the first line is printed without this pause
     :raises ClientError: when it has not ended in time
     """
     began = time.monotonic()

@@ -1,6 +1,6 @@
-"""Every command by its words, which ``sluice``, ``openstack`` and the documentation are made of.
+"""Every command by its words; ``sluice``, ``openstack`` and the documentation use this table.
 
-A new command is a class in a module of this package or one below it; ``make generate`` tells ``openstack`` of it.
+A new command is a class in a module of this package or one below it; ``make generate`` registers it with ``openstack``.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ for _module in walk_packages(__path__, f"{__name__}."):
 
 #: ``policy list``, for ``sluice policy list`` and ``openstack sluice policy list``, → its class.
 COMMANDS: Final[Mapping[str, type[SluiceCommand]]] = dict(sorted(SluiceCommand.by_words.items()))
-#: Earlier words → the class that warns and does the same; they are not in help.
+#: Earlier words → the class that warns and does the same; help omits them.
 EARLIER: Final[Mapping[str, type[SluiceCommand]]] = dict(sorted(SluiceCommand.by_earlier_words.items()))
 
 
 class Topic(NamedTuple):
-    """A topic of help: the things that its commands are about, and a command whose example introduces it."""
+    """A topic of help: the nouns of its commands, and a command whose example introduces it."""
 
     things: tuple[str, ...]
     introduced_by: str
@@ -49,7 +49,7 @@ def commands_by_topic() -> dict[str, list[str]]:
 
 
 def topic_of(words: str) -> str:
-    """The topic of a command: that of the longest thing with which its words begin.
+    """Return the topic of a command: that of the longest noun with which its words begin.
 
     :raises KeyError: when there is none
     """

@@ -1,4 +1,4 @@
-"""``bw``: what tenants, nodes and devices move and may; ``slo``: what tenants are promised over the whole cluster."""
+"""``bw``: measured and assigned bandwidth of tenants, nodes and devices; ``slo``: objectives over the whole cluster."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ METHODS: Final = ("GET", "PUT", "REPLICATION")
 SIDES: Final = ("proxy", "storage_node")
 ACCOUNT: Final = Argument("account", "a tenant: its account, or its project's name", {"metavar": "ACCOUNT"})
 VALUE: Final = Argument("value", "a rate with its unit; a bare number is MB/s", {"metavar": "VALUE"})
-STORAGE_POLICY: Final = Argument("--storage-policy", "for what lies under this storage policy alone", {"default": ""})
+STORAGE_POLICY: Final = Argument("--storage-policy", "only for objects under this storage policy", {"default": ""})
 _ACCOUNT: Final = Argument("--account", "only of this account")
 _METHOD: Final = Argument("--method", "only by this method", {"choices": METHODS})
 _POLICY: Final = Argument("--storage-policy", "only under this one, by its name or index")
@@ -29,7 +29,7 @@ _DEVICE: Final = Argument("--device", "only on this device")
 
 
 def table_rows(table: Data) -> Iterator[Data]:
-    """The lines of the controller's table, each with its place."""
+    """Return the lines of the controller's table, each with its place."""
     for server, devices in table.items():
         for device, numbered in devices.items():
             for one in numbered.values():
@@ -38,7 +38,7 @@ def table_rows(table: Data) -> Iterator[Data]:
 
 
 class ListBandwidth(ListCommand, words="bw list"):
-    """List what tenants asked for and what object servers move for them, by device, method and storage policy."""
+    """List the requested and measured bandwidth of tenants by object server, device, method and storage policy."""
 
     columns = resources.LINE_LIST
     arguments = (_ACCOUNT,)
@@ -50,7 +50,7 @@ class ListBandwidth(ListCommand, words="bw list"):
 
 
 class ListMovingObjects(ListCommand, words="bw object list", earlier="bw show"):
-    """List the objects of a tenant that are read or written now, and how fast."""
+    """List the objects of a tenant that are read or written now, with their rates."""
 
     columns = resources.OBJECT_LIST
     arguments = (ACCOUNT,)
@@ -65,29 +65,29 @@ class ListMovingObjects(ListCommand, words="bw object list", earlier="bw show"):
 
 
 class MeasurementList(ListCommand):
-    """Lists what was measured in the last second."""
+    """Lists the measurements of the last second."""
 
-    #: the last part of the path, under which the answer lists it
+    #: the last part of the path, which is also the field of the answer
     name: ClassVar[str]
 
     def fetch(self, args: Namespace) -> Iterable[Data]:
-        """All of it; when nobody measures, that is said."""
+        """Return all rows; without measurements, print a message."""
         query = {one.dest: getattr(args, one.dest) for one in self.arguments}
         collection = self.client.collection(f"/bw/{self.name}")
         yield from collection.list(**query)
         if collection.last_page.get("stale"):
-            self.say("nobody measures bandwidth now; do an actor host and the agents run?")
+            self.say("no host measures bandwidth now; do an actor host and the agents run?")
         if left_out := collection.last_page.get("left_out"):
             self.say(f"the cluster is too big to show all: {left_out} rows are left out")
 
 
 class ListFlows(MeasurementList, words="bw flow list", earlier="bw flows"):
-    """List what tenants are promised, get and move, and what is missing of their floors."""
+    """List floors, shares and traffic of tenants' flows, and how much of a floor is missing."""
 
     name, columns = "flows", resources.FLOW_LIST
     arguments = (
         _ACCOUNT,
-        Argument("--container", "only of this container, where it is counted by itself"),
+        Argument("--container", "only of this container, if it is counted separately"),
         _METHOD,
         _POLICY,
         Argument("--short", "only those whose floor cannot be met", {"action": "store_const", "const": "true"}),
@@ -96,7 +96,7 @@ class ListFlows(MeasurementList, words="bw flow list", earlier="bw flows"):
 
 
 class ListNodeBandwidth(MeasurementList, words="bw node list", earlier="bw nodes"):
-    """List what proxies and storage nodes can move, are given and move."""
+    """List capacity, assigned and measured bandwidth of proxies and storage nodes."""
 
     name, columns = "nodes", resources.NODE_LIST
     arguments = (_NODE, _SIDE, _METHOD)
@@ -104,7 +104,7 @@ class ListNodeBandwidth(MeasurementList, words="bw node list", earlier="bw nodes
 
 
 class ListParts(MeasurementList, words="bw part list", earlier="bw parts"):
-    """List on which nodes and devices tenants move how much."""
+    """List the traffic of tenants on each node and device."""
 
     name, columns = "parts", resources.PART_LIST
     arguments = (_ACCOUNT, _METHOD, _POLICY, _NODE, _SIDE, _DEVICE)
@@ -112,7 +112,7 @@ class ListParts(MeasurementList, words="bw part list", earlier="bw parts"):
 
 
 class ListDevices(MeasurementList, words="bw device list", earlier="bw devices"):
-    """List what the devices of storage nodes move."""
+    """List the traffic of the devices of storage nodes."""
 
     name, columns = "devices", resources.DEVICE_LIST
     arguments = (_NODE, _DEVICE, _METHOD)
@@ -120,27 +120,27 @@ class ListDevices(MeasurementList, words="bw device list", earlier="bw devices")
 
 
 class SetBandwidth(ShowCommand, words="bw set"):
-    """Let each object server give a tenant at least so much; `slo set` promises over the whole cluster."""
+    """Set a tenant's floor on each object server; `slo set` sets one over the whole cluster."""
 
     columns = resources.PROMISED
     arguments = (ACCOUNT, VALUE, STORAGE_POLICY, WAIT)
     examples = ("AUTH_acme 30MBps", "AUTH_acme 30 --storage-policy gold --wait 10")
 
     def fetch(self, args: Namespace) -> Data:
-        """The policy that it became."""
+        """The policy of the floor."""
         made = self.client.set_bandwidth(args.account, args.value, args.storage_policy, args.wait)
         warn(self, [made])
         return made
 
 
 class UnsetBandwidth(ListCommand, words="bw unset", earlier="bw clear"):
-    """Take back what `bw set` has set, for a tenant, or with `--all` for everybody, and list the policies that go."""
+    """Delete the floors of `bw set`, of a tenant, or with `--all` of all tenants, and list the deleted policies."""
 
     columns = resources.UNSET_LIST
     arguments = (
         Argument("account", "a tenant: its account, or its project's name", {"metavar": "ACCOUNT", "nargs": "?"}),
         Argument("--all", "for everybody", {"action": "store_true", "dest": "everybody"}),
-        Argument("--storage-policy", "only what is for this storage policy", {"default": ""}),
+        Argument("--storage-policy", "only those for this storage policy", {"default": ""}),
         WAIT,
     )
     examples = ("AUTH_acme", "AUTH_acme --storage-policy gold", "--all")
@@ -169,20 +169,20 @@ SLO: Final = crud.Resource(
 
 
 class ListSlos(crud.ListResources, resource=SLO, words="slo list"):
-    """List the service level objectives of tenants; what policies promise besides is among the policies."""
+    """List the service level objectives of tenants; objectives of other policies are in `policy list`."""
 
     examples = ("--account AUTH_acme",)
 
 
 class SetSlo(ShowCommand, words="slo set"):
-    """Promise a tenant a rate over the whole cluster, or hold it to one."""
+    """Set a tenant's floor or ceiling over the whole cluster."""
 
     columns = resources.SLO
     arguments = (
         ACCOUNT,
         Argument(
             "name",
-            "get_bw and put_bw are promised, max_get_bw and max_put_bw are not exceeded",
+            "get_bw and put_bw are floors, max_get_bw and max_put_bw are ceilings",
             {"choices": NAMES, "metavar": "NAME"},
         ),
         VALUE,
@@ -192,14 +192,14 @@ class SetSlo(ShowCommand, words="slo set"):
     examples = ("AUTH_acme get_bw 30MBps --wait 10", "AUTH_acme max_put_bw 20 --storage-policy gold")
 
     def fetch(self, args: Namespace) -> Data:
-        """The objective as it is now."""
+        """The objective after the change."""
         made = self.client.set_slo(args.account, args.name, args.value, args.storage_policy, args.wait)
         warn(self, [made])
         return made
 
 
 class UnsetSlo(EachCommand, words="slo unset", earlier="slo delete"):
-    """Take objectives of a tenant back; its others stay."""
+    """Delete objectives of a tenant; its others stay."""
 
     arguments = (
         ACCOUNT,

@@ -17,17 +17,17 @@ CONTROLLER: Final = crud.Resource(
 
 
 class ListControllers(crud.ListResources, resource=CONTROLLER, words="controller list"):
-    """List global controllers and how they fare."""
+    """List global controllers and their states."""
 
 
 class ShowController(crud.ShowResource, resource=CONTROLLER, words="controller show"):
-    """Show a controller: what it watches, where it runs, and why not."""
+    """Show a controller: the metrics that it watches, where it runs, and why not."""
 
     examples = ("busy -f json",)
 
 
 class UploadController(code_crud.UploadCode, resource=CONTROLLER, words="controller upload"):
-    """Bring the code of a controller, or another revision of it; a new one is stopped."""
+    """Upload the code of a controller, or another revision of it; a new one is stopped."""
 
     examples = ("busy busy.py", "busy busy.py --main Busy --wait 10")
 
@@ -39,19 +39,19 @@ class StartController(code_crud.StartCode, resource=CONTROLLER, words="controlle
 
 
 class StopController(code_crud.StopCode, resource=CONTROLLER, words="controller stop"):
-    """Stop controllers and take back what they set."""
+    """Stop controllers and remove their assignments."""
 
     examples = ("busy",)
 
 
 class RollBackController(code_crud.RollBackCode, resource=CONTROLLER, words="controller rollback"):
-    """Give a controller the code of an earlier revision again, as a new revision."""
+    """Restore the code of an earlier revision of a controller, as a new revision."""
 
     examples = ("busy", "busy --revision 1 --wait 10")
 
 
 class DeleteController(crud.DeleteResources, resource=CONTROLLER, words="controller delete"):
-    """Forget controllers and take back what they set."""
+    """Delete controllers and their assignments."""
 
     examples = ("busy",)
 
@@ -65,7 +65,7 @@ class DownloadController(code_crud.DownloadCode, resource=CONTROLLER, words="con
 class ListControllerInstances(
     code_crud.ListInstances, resource=CONTROLLER, words="controller instance list", earlier="controller instances"
 ):
-    """List the actor hosts that run a controller: one, but while it moves."""
+    """List the actor hosts that run a controller: one, except while it moves."""
 
     columns = code.CONTROLLER_INSTANCE_LIST
     examples = ("busy --long",)

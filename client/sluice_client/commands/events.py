@@ -1,4 +1,4 @@
-"""``event``: what went wrong anywhere."""
+"""``event``: failures in the cluster, and their ends."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from sluice_client.resources.columns import Data, printable
 
 _SHORTEST: Final = 0.5
 _LONGEST: Final = 10.0
-#: An empty page that came sooner than this was not waited for: the controller had no place to wait.
+#: An empty page in less than this time was returned without waiting: the controller had no free slot.
 _SOON: Final = 1.0
 SEVERITIES: Final = ("info", "warning", "error")
 #: The format for collectors of logs: a line of JSON for each event, as the controller answers it.
 LINES: Final = "jsonl"
-#: The format that commands have without -f, and those that are followed as lines of JSON.
+#: The default format of commands, and the formats that are followed as lines of JSON.
 _DEFAULT: Final = "table"
 _AS_JSON: Final = (LINES, "json")
 #: Seconds for which one request waits for an event.
@@ -38,11 +38,11 @@ def follow_pages(
     say: Callable[[str], object],
     pause: Callable[[float], object] = time.sleep,
 ) -> Iterator[Data]:
-    """The items of page after page, without end; a controller that is away for a moment does not end it.
+    """Yield the items of page after page, without end; an unreachable controller does not end it.
 
-    :param fetch: given an id, returns the page behind it, which may wait for its first item
+    :param fetch: given an id, returns the page behind it, which may be delayed until its first item
     :param name: field of the page with its items
-    :param say: gets a line when the controller is away, and when it is back
+    :param say: receives a line when the controller is unreachable, and when it is back
     """
     seconds, trouble = _SHORTEST, ""
     while True:
@@ -80,7 +80,7 @@ class JsonLines(ListFormatter):
 
 
 class ListEvents(ListCommand, words="event list"):
-    """List events, oldest first: what went wrong anywhere, or wait for more of it."""
+    """List events of the cluster, oldest first: failures and their ends; or follow new ones."""
 
     columns = policies.EVENT_LIST
     arguments = (
@@ -90,7 +90,7 @@ class ListEvents(ListCommand, words="event list"):
         Argument("--severity", "only those of at least this severity", {"choices": SEVERITIES, "default": ""}),
         Argument("--node", "only those of this node", {"default": ""}),
         Argument("--policy", "only those about this policy", {"default": "", "metavar": "ID"}),
-        Argument("--follow", "go on with what comes, until it is interrupted", {"action": "store_true"}),
+        Argument("--follow", "follow new events, until it is interrupted", {"action": "store_true"}),
     )
     examples = (
         "--severity warning --since 2026-01-31T00:00:00Z",
@@ -105,7 +105,7 @@ class ListEvents(ListCommand, words="event list"):
         return found
 
     def fetch(self, args: Namespace) -> Iterable[Data]:
-        """All that fit and are still kept."""
+        """Return all stored events that match."""
         return self.client.events(since=args.since, **_wanted(args))
 
     def produce_output(self, parsed_args: Namespace, column_names: Sequence[str], data: Any) -> int:

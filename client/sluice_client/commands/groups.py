@@ -15,13 +15,13 @@ from sluice_client.resources import registry
 from sluice_client.resources.columns import Data
 from sluice_client.rest.collection import join_path
 
-_FORCE: Final = force_option("even while policies use it, which keep what it meant")
+_FORCE: Final = force_option("even while policies use it, which keep its meaning")
 GROUP: Final = crud.Resource(
     "tenant group",
     "/registry/gtenants",
     registry.TENANT_GROUP_LIST,
     registry.TENANT_GROUP,
-    fields=(repeated_option("--tenant", "one of all its tenants", "tenants"),),
+    fields=(repeated_option("--tenant", "a tenant of the group", "tenants"),),
     delete_options=(_FORCE,),
 )
 CONTAINER_GROUP: Final = crud.Resource(
@@ -29,7 +29,7 @@ CONTAINER_GROUP: Final = crud.Resource(
     "/registry/gcontainers",
     registry.CONTAINER_GROUP_LIST,
     registry.CONTAINER_GROUP,
-    fields=(repeated_option("--container", "one of all its containers, as account/container", "containers"),),
+    fields=(repeated_option("--container", "a container of the group, as account/container", "containers"),),
     delete_options=(_FORCE,),
 )
 STEREOTYPE: Final = crud.Resource(
@@ -39,10 +39,10 @@ STEREOTYPE: Final = crud.Resource(
     registry.STEREOTYPE,
     fields=(
         Argument("--text", "sentences `FOR {target} …`"),
-        Argument("--help-text", "what it is for", {"dest": "help", "metavar": "TEXT"}),
+        Argument("--help-text", "its purpose", {"dest": "help", "metavar": "TEXT"}),
     ),
     set_options=(WAIT,),
-    delete_options=(force_option("even if it is applied: what it has set stays"),),
+    delete_options=(force_option("even if it is applied: its policies stay"),),
 )
 _CONTAINER: Final = "a container, as account/container"
 _GROUP: Final = Argument("group", "the group", {"metavar": "GROUP"})
@@ -61,19 +61,19 @@ class ShowGroup(crud.ShowResource, resource=GROUP, words="tenant group show", ea
 
 
 class CreateGroup(crud.CreateResource, resource=GROUP, words="tenant group create", earlier="group create"):
-    """Put tenants under one name."""
+    """Create a group of tenants."""
 
     examples = ("gold --tenant acme --tenant AUTH_beta",)
 
 
 class SetGroup(crud.UpdateResource, resource=GROUP, words="tenant group set", earlier="group set"):
-    """Name all tenants of a group anew."""
+    """Replace all tenants of a group."""
 
     examples = ("gold --tenant acme",)
 
 
 class DeleteGroup(crud.DeleteResources, resource=GROUP, words="tenant group delete", earlier="group delete"):
-    """Forget groups of tenants."""
+    """Delete groups of tenants."""
 
     examples = ("gold",)
 
@@ -89,25 +89,25 @@ class ShowContainerGroup(crud.ShowResource, resource=CONTAINER_GROUP, words="con
 
 
 class CreateContainerGroup(crud.CreateResource, resource=CONTAINER_GROUP, words="container group create"):
-    """Put containers under one name."""
+    """Create a group of containers."""
 
     examples = ("archives --container AUTH_acme/logs",)
 
 
 class SetContainerGroup(crud.UpdateResource, resource=CONTAINER_GROUP, words="container group set"):
-    """Name all containers of a group anew."""
+    """Replace all containers of a group."""
 
     examples = ("archives --container AUTH_acme/logs --container AUTH_beta/logs",)
 
 
 class DeleteContainerGroup(crud.DeleteResources, resource=CONTAINER_GROUP, words="container group delete"):
-    """Forget groups of containers."""
+    """Delete groups of containers."""
 
     examples = ("archives",)
 
 
 class _Members(crud.ResourceCommand, EachCommand):
-    """Something that is done to members of a group, one after the other."""
+    """Changes members of a group, one after the other."""
 
     #: help of the argument for the members
     member: ClassVar[str] = "a tenant"
@@ -118,7 +118,7 @@ class _Members(crud.ResourceCommand, EachCommand):
         return _GROUP, names_argument("member", cls.member)
 
     def path(self, name: str, args: Namespace) -> str:
-        """Where the member is."""
+        """The path of the member."""
         return self.resource.path + join_path(args.group, self.resource.fields[0].dest, name)
 
 
@@ -142,7 +142,7 @@ class AddTenant(_Add, resource=GROUP, words="tenant group add", earlier="group a
 
 
 class RemoveTenant(_Remove, resource=GROUP, words="tenant group remove", earlier="group remove"):
-    """Take tenants out of a group."""
+    """Remove tenants from a group."""
 
     examples = ("gold beta",)
 
@@ -155,7 +155,7 @@ class AddContainer(_Add, resource=CONTAINER_GROUP, words="container group add"):
 
 
 class RemoveContainer(_Remove, resource=CONTAINER_GROUP, words="container group remove"):
-    """Take containers out of a group."""
+    """Remove containers from a group."""
 
     member = _CONTAINER
     examples = ("archives AUTH_beta/logs",)
@@ -172,13 +172,13 @@ class ShowStereotype(crud.ShowResource, resource=STEREOTYPE, words="stereotype s
 
 
 class CreateStereotype(crud.CreateResource, resource=STEREOTYPE, words="stereotype create"):
-    """Keep sentences under a name, with {target} as the hole for a target."""
+    """Store sentences under a name, with {target} in place of the target."""
 
     examples = ("archive --text 'FOR {target} WHEN OBJECT_TYPE = DOCS DO SET compression'",)
 
 
 class SetStereotype(crud.UpdateResource, resource=STEREOTYPE, words="stereotype set"):
-    """Change a stereotype; what is not named stays."""
+    """Change a stereotype; other fields stay."""
 
     examples = ("archive --help-text 'documents are kept'",)
 
@@ -212,12 +212,12 @@ class ApplyStereotype(ShowCommand, words="stereotype apply"):
     )
 
     def fetch(self, args: Namespace) -> Data:
-        """What it has set there."""
+        """The policies that it has set there."""
         return self.client.put(STEREOTYPE.path + join_path(args.name, "tenants", args.target), wait=args.wait)
 
 
 class UnapplyStereotype(EachCommand, words="stereotype unapply", earlier="stereotype take back"):
-    """Take back what a stereotype has set for targets."""
+    """Delete the policies that a stereotype has set for targets."""
 
     arguments = (_STEREOTYPE, names_argument("target", _TARGET, target_path), WAIT)
     examples = ("archive AUTH_acme AUTH_acme/logs",)

@@ -1,4 +1,4 @@
-"""``metric``: what policies and controllers watch, also code that is uploaded to measure it."""
+"""``metric``: the metrics of policies and controllers, also uploaded ones."""
 
 from __future__ import annotations
 
@@ -21,21 +21,19 @@ METRIC: Final = crud.Resource(
     fields=(
         Argument("--unit", "of its values"),
         Argument("--type", "gauge, counter or rate"),
-        repeated_option(
-            "--granularity", "what it is measured per: object, container, tenant, cluster or node", "granularities"
-        ),
+        repeated_option("--granularity", "its levels: object, container, tenant, cluster or node", "granularities"),
         seconds_option("--period", "the length of a window", None),
         Argument("--location", "exchange and routing key of its batches"),
         Argument("--help-text", "what it says", {"dest": "help", "metavar": "TEXT"}),
     ),
-    delete_options=(force_option("even while policies use it, which keep what it meant"),),
+    delete_options=(force_option("even while policies use it, which keep its meaning"),),
     upload_options=(code_crud.MAIN,),
     stop_options=(force_option("even while policies use it"),),
 )
 
 
 class ListMetrics(crud.ListResources, resource=METRIC, words="metric list"):
-    """List what policies can watch."""
+    """List the metrics that policies can watch."""
 
 
 class ShowMetric(crud.ShowResource, resource=METRIC, words="metric show"):
@@ -45,25 +43,25 @@ class ShowMetric(crud.ShowResource, resource=METRIC, words="metric show"):
 
 
 class CreateMetric(crud.CreateResource, resource=METRIC, words="metric create"):
-    """Register a metric that something else publishes; `metric upload` brings one of your own."""
+    """Register a metric of another publisher; `metric upload` uploads your own."""
 
     examples = ("CPU_BUSY --unit fraction --granularity node --period 10",)
 
 
 class SetMetric(crud.UpdateResource, resource=METRIC, words="metric set"):
-    """Change a registered metric; what is not named stays."""
+    """Change a registered metric; other fields stay."""
 
     examples = ("CPU_BUSY --period 5",)
 
 
 class DeleteMetric(crud.DeleteResources, resource=METRIC, words="metric delete"):
-    """Forget registered or uploaded metrics."""
+    """Delete registered or uploaded metrics."""
 
     examples = ("CPU_BUSY",)
 
 
 class UploadMetric(code_crud.UploadCode, resource=METRIC, words="metric upload"):
-    """Bring the code of a metric, or another revision of it; a new one is not measured before it is started."""
+    """Upload the code of a metric, or another revision of it; a new one is not measured before it is started."""
 
     examples = ("HEADS_SEC heads.py", "HEADS_SEC heads.py --main Heads --wait 10")
 
@@ -75,13 +73,13 @@ class StartMetric(code_crud.StartCode, resource=METRIC, words="metric start"):
 
 
 class StopMetric(code_crud.StopCode, resource=METRIC, words="metric stop"):
-    """Measure uploaded metrics no more; refused while policies watch them."""
+    """Stop measuring uploaded metrics; refused while policies watch them."""
 
     examples = ("HEADS_SEC",)
 
 
 class RollBackMetric(code_crud.RollBackCode, resource=METRIC, words="metric rollback"):
-    """Give an uploaded metric the code of an earlier revision again, as a new revision."""
+    """Restore the code of an earlier revision of an uploaded metric, as a new revision."""
 
     examples = ("HEADS_SEC", "HEADS_SEC --revision 1 --wait 10")
 
@@ -95,14 +93,14 @@ class DownloadMetric(code_crud.DownloadCode, resource=METRIC, words="metric down
 class ListMetricInstances(
     code_crud.ListInstances, resource=METRIC, words="metric instance list", earlier="metric instances"
 ):
-    """List the nodes that measure an uploaded metric, in which revision, and why not."""
+    """List the nodes that measure an uploaded metric, with revision, or the reason why not."""
 
     columns = code.METRIC_INSTANCE_LIST
     examples = ("HEADS_SEC",)
 
 
 class ShowMetricHistory(ListCommand, words="metric history show", earlier="metric history"):
-    """Show what a metric was, step by step; empty where nothing was measured."""
+    """Show the values of a metric in steps; empty where nothing was measured."""
 
     columns = registry.POINT_LIST
     arguments = (
@@ -112,7 +110,7 @@ class ShowMetricHistory(ListCommand, words="metric history show", earlier="metri
         ),
         Argument(
             "--rest",
-            "instead of a target the sum of those of a level that are not kept one by one",
+            "in place of a target, the sum of a level's targets without a series of their own",
             {"choices": ("tenant", "container", "volume"), "default": ""},
         ),
         Argument(
@@ -123,7 +121,7 @@ class ShowMetricHistory(ListCommand, words="metric history show", earlier="metri
         Argument("--to", "the same; default: now", {"dest": "end", "metavar": "TIME", "default": ""}),
         Argument(
             "--step",
-            "1, 10, 60 or a multiple; default: what suits the range",
+            "1, 10, 60 or a multiple; default: by the range",
             {"type": int, "default": 0, "metavar": "SECONDS"},
         ),
     )
@@ -140,7 +138,7 @@ class ShowMetricHistory(ListCommand, words="metric history show", earlier="metri
 
 
 class ListMetricSeries(ListCommand, words="metric series list", calls="metric_series"):
-    """List the metrics and targets of which history is kept."""
+    """List the metrics and targets with stored history."""
 
     columns = registry.SERIES_LIST
     arguments = (
@@ -151,10 +149,10 @@ class ListMetricSeries(ListCommand, words="metric series list", calls="metric_se
 
 
 class DeleteMetricSeries(EachCommand, words="metric series delete"):
-    """Forget the history of targets and of what is in them, as of a project that is no more."""
+    """Delete the history of targets and of what is in them, as of a deleted project."""
 
     arguments = (names_argument("target", "an account or its project, a container, a volume, a node, …"),)
-    asks = "forget the history of {target}"
+    asks = "delete the history of {target}"
     examples = ("AUTH_2f8a61d07be94a35",)
 
     def each(self, name: str, args: Namespace) -> tuple[str, Any]:

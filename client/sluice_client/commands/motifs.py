@@ -1,4 +1,4 @@
-"""``motif`` and ``space``: what makes objects again, one or all that are contracted, and what is kept below a size."""
+"""``motif`` and ``space``: expansion and contraction of objects, and the spaces that are kept below a size."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _OBJECT: Final = Argument("object", "account/container/object", {"metavar": "OBJ
 _OBJECTS: Final = names_argument("object", "account/container/object", target_path)
 _TEMPLATE: Final = Argument("template", "a template, see `motif template list`", {"metavar": "TEMPLATE"})
 _PARAMS: Final = pair_option("--param", "a parameter of the template", "params")
-WAIT: Final = wait_option("wait for it, at most SECONDS, which are 30 if not given; what takes longer goes on", 30.0)
+WAIT: Final = wait_option("wait for it, at most SECONDS, which are 30 if not given; the operation continues", 30.0)
 _NOT_FOUND: Final = 404
 #: Seconds for which the controller waits for one object.
 _LONGEST: Final = 30.0
@@ -41,9 +41,9 @@ _bare = re.compile(r"[\w.:/-]+")
 
 
 def object_path(text: str) -> tuple[str, str, str]:
-    """Account, container and name of an object.
+    """Return account, container and name of an object.
 
-    :raises ClientError: when it is no path of one
+    :raises ClientError: when it is not an object's path
     """
     parts = text.split("/", 2)
     if len(parts) != 3 or not all(parts):
@@ -58,7 +58,7 @@ class ListMotifs(ListCommand, words="motif list"):
     arguments = (
         Argument(
             "target",
-            "an account or account/container; all without it",
+            "an account or account/container; default: all",
             {"metavar": "TARGET", "nargs": "?", "type": target_path},
         ),
     )
@@ -71,16 +71,16 @@ class ListMotifs(ListCommand, words="motif list"):
 
 
 class ListMotifTemplates(ListCommand, words="motif template list", calls="motif_templates"):
-    """List the templates that motifs can be made of; a `?` is behind parameters that may be left out."""
+    """List the templates of motifs; optional parameters end in `?`."""
 
     columns = TEMPLATE_LIST
 
 
 class CreateMotif(ShowCommand, words="motif create"):
-    """Have a motif attached to each object that is stored in a container, or by a tenant, from now on.
+    """Attach a motif to each object that is stored from now on in a container, or by a tenant.
 
-    That is a policy, whose sentence it shows; delete it to end it. A value `meta:NAME` is taken from each object's
-    metadata `X-Object-Meta-NAME`.
+    This creates a policy, whose sentence it shows; delete the policy to end it. A value `meta:NAME` is taken from each
+    object's metadata `X-Object-Meta-NAME`.
     """
 
     columns = POLICY
@@ -126,7 +126,7 @@ class AttachMotif(ShowCommand, words="motif attach"):
 class DetachMotif(EachCommand, words="motif detach"):
     """Detach motifs from objects, or with `--all` from all objects of targets, or of the cluster.
 
-    Bytes that are gone are made before.
+    Contracted objects are expanded first.
     """
 
     arguments = (
@@ -140,13 +140,13 @@ class DetachMotif(EachCommand, words="motif detach"):
     examples = ("acme/c/copy", "--all --template tier")
 
     def question(self, args: Namespace) -> str:
-        """Nothing is asked where objects are named."""
+        """Without ``--all`` there is no question."""
         return super().question(Namespace(object=args.object or ["the cluster"])) if args.all else ""
 
     def names(self, args: Namespace) -> list[str]:
         """The objects; with ``--all`` those with motifs of the targets.
 
-        :raises ClientError: when nothing is named
+        :raises ClientError: when no object is named
         """
         if args.all:
             targets = [one.partition("/") for one in args.object or [""]]
@@ -157,7 +157,7 @@ class DetachMotif(EachCommand, words="motif detach"):
         return super().names(args)
 
     def each(self, name: str, args: Namespace) -> tuple[str, Any]:
-        """Detach them from one."""
+        """Detach the motifs of one object."""
         try:
             shown = self.client.detach_motif(*object_path(name), args.template, args.wait)
         except ApiError as error:
@@ -168,7 +168,7 @@ class DetachMotif(EachCommand, words="motif detach"):
 
 
 class ShowMotif(ShowCommand, words="motif show"):
-    """Show the motifs of an object, and whether its bytes are there."""
+    """Show the motifs of an object, and whether it is contracted."""
 
     columns = OBJECT
     arguments = (_OBJECT,)
@@ -180,7 +180,7 @@ class ShowMotif(ShowCommand, words="motif show"):
 
 
 class ExplainMotif(ShowCommand, words="motif explain", earlier="motif why"):
-    """Show whether the bytes of an object could go now, and what stands in the way."""
+    """Show whether an object can be contracted now, and what prevents it."""
 
     columns = WHY
     arguments = (_OBJECT,)
@@ -192,11 +192,11 @@ class ExplainMotif(ShowCommand, words="motif explain", earlier="motif why"):
 
 
 class ContractMotif(EachCommand, words="motif contract"):
-    """Give up the bytes of objects that can be made again."""
+    """Contract objects: remove bytes that their motifs can make again."""
 
     arguments = (
         _OBJECTS,
-        Argument("--verify", "what is proven before; `head` without it", {"choices": VERIFICATIONS, "default": ""}),
+        Argument("--verify", "the check before it; default: `head`", {"choices": VERIFICATIONS, "default": ""}),
         WAIT,
     )
     examples = ("acme/c/copy --verify expand",)
@@ -211,30 +211,29 @@ SPACES: Final = crud.Resource("space", "/spaces", SPACE_LIST, SPACE)
 
 
 class ListSpaces(crud.ListResources, resource=SPACES, words="space list"):
-    """List spaces: what they are kept at, hold and cost."""
+    """List spaces: target size, content and cost."""
 
 
 class ShowSpace(crud.ShowResource, resource=SPACES, words="space show"):
-    """Show what a space is kept at, holds and costs."""
+    """Show the target size, the content and the cost of a space."""
 
     @classmethod
     def key_arguments(cls) -> crud.Arguments:
-        """A target, as policies have it."""
-        text = "what a policy is about: acme/thumbs or `CONTAINER acme/thumbs`, acme, an account, or CLUSTER"
+        """A target, in the form of policies."""
+        text = "the target of a policy: acme/thumbs or `CONTAINER acme/thumbs`, acme, an account, or CLUSTER"
         return (Argument(cls.resource.key, text, {"metavar": "SPACE", "type": target_path}),)
 
     examples = ("acme/thumbs", "'CONTAINER acme/thumbs'", "CLUSTER")
 
 
 class ExpandMotif(ShowCommand, words="motif expand"):
-    """Make the bytes of an object again, or with `--all` those of all contracted objects of a target, or of the
-    cluster."""
+    """Expand an object, or with `--all` all contracted objects of a target, or of the cluster."""
 
     columns = OPERATION
     arguments = (
         Argument("target", "account/container/object; with --all account or account/container",
                  {"metavar": "TARGET", "nargs": "?", "default": "", "type": target_path}),
-        Argument("--all", "all contracted objects of the target; how far it is stands on standard error",
+        Argument("--all", "all contracted objects of the target; the progress is shown on standard error",
                  {"action": "store_true"}),
         Argument("--background", "with --all: do not wait for its end", {"action": "store_true"}),
         wait_option("wait for it, at most SECONDS, which are 30 if not given, with --all until it has ended", math.inf),
@@ -244,11 +243,11 @@ class ExpandMotif(ShowCommand, words="motif expand"):
     def run(self, parsed_args: Namespace) -> int:
         """Called by cliff.
 
-        :raises ClientError: when an operation that was waited for was cancelled, or failed for some objects
+        :raises ClientError: when the operation was cancelled, or failed for some objects
         """
         if not parsed_args.all:
             if parsed_args.background:
-                raise ClientError("`--background` is said of `--all`")
+                raise ClientError("`--background` is given without `--all`")
             self.columns = OBJECT  # type: ignore[misc]
         status = super().run(parsed_args)
         if parsed_args.all and not parsed_args.background:
@@ -256,7 +255,7 @@ class ExpandMotif(ShowCommand, words="motif expand"):
         return status
 
     def fetch(self, args: Namespace) -> Data:
-        """The object, or the operation as it is in the end."""
+        """The object, or the operation at its end."""
         if not args.all:
             return self.client.act_on_motif(*object_path(args.target), "expand", wait=min(args.wait, _LONGEST))
         account, _, container = args.target.partition("/")

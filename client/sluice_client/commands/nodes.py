@@ -24,7 +24,7 @@ NODE: Final = crud.Resource(
 
 
 class ListNodes(crud.ListResources, resource=NODE, words="node list"):
-    """List nodes and how far each of them is."""
+    """List nodes and their progress."""
 
     examples = (
         "--long",
@@ -33,19 +33,19 @@ class ListNodes(crud.ListResources, resource=NODE, words="node list"):
 
 
 class ShowNode(crud.ShowResource, resource=NODE, words="node show"):
-    """Show a node: what it refuses, the uploaded code that it can run, and how its isolated environments fare."""
+    """Show a node: its refusals, the uploaded code that it can run, and the state of its isolated environments."""
 
     examples = ("storage-7",)
 
 
 class DeleteNode(crud.DeleteResources, resource=NODE, words="node delete", earlier="node forget"):
-    """Forget nodes that are no more; one that lives reports itself again."""
+    """Delete nodes that were removed; a running node reports itself again."""
 
     examples = ("storage-7 storage-8",)
 
 
 class AdoptHistory(ShowCommand, words="history adopt", earlier="node adopt", calls="adopt"):
-    """Tell all nodes to take the current history as it is, after Redis was wiped or failed over."""
+    """Let all nodes accept the current history, after Redis was wiped or failed over."""
 
     columns = policies.HEAD
-    asks = "have all nodes take the current history as it is"
+    asks = "let all nodes accept the current history"

@@ -14,12 +14,12 @@ from sluice_client.command_base.targets import target_path
 from sluice_client.resources import policies, registry
 from sluice_client.resources.columns import Data
 
-_PLAN: Final = Argument("--plan", "only say what would change", {"action": "store_true"})
-_FORCE: Final = force_option("even if stored objects could not be read any more")
+_PLAN: Final = Argument("--plan", "only show what would change", {"action": "store_true"})
+_FORCE: Final = force_option("even if stored objects could then not be read")
 _EPOCH: Final = Argument("epoch", "the change", {"metavar": "EPOCH"})
 
 _REQUEST: Final = (
-    Argument("--method", "of the request, PUT when it is not said"),
+    Argument("--method", "of the request; default: PUT"),
     Argument("--size", "bytes of the object"),
     Argument("--type", "media type, or an extension such as pdf"),
     Argument("--tag", "tags of the object, separated by commas"),
@@ -28,7 +28,7 @@ _REQUEST: Final = (
 
 
 class ShowEffective(ShowCommand, words="effective policy show", earlier="effective show", calls="effective"):
-    """Show which policies decide for a request or a volume, and which are overridden and why."""
+    """Show which policies decide for a request or a volume, and why others are overridden."""
 
     columns = registry.EFFECTIVE
     arguments = (
@@ -47,19 +47,19 @@ class ShowEffective(ShowCommand, words="effective policy show", earlier="effecti
 
 
 class ShowOverview(ShowCommand, words="overview show", calls="overview"):
-    """Show whether all is well: policies, nodes and hosts by state, and floors that are not met."""
+    """Show policies, nodes and hosts by state, and floors that are not met."""
 
     columns = registry.OVERVIEW
     examples = ("-f json",)
 
 
 class ListPermissions(ListCommand, words="permission list"):
-    """List what one may do."""
+    """List the operations that you may call."""
 
     columns = registry.PERMISSION_LIST
     arguments = (
-        Argument("--target", "only operations about things, to this target: a path, or what follows FOR in a sentence"),
-        Argument("--policy", "the same, to the policy with this id", {"metavar": "ID"}),
+        Argument("--target", "only operations on this target: a path, or what follows FOR in a sentence"),
+        Argument("--policy", "the same, for the policy with this id", {"metavar": "ID"}),
         Argument("--filter", "the keyword that is set or deleted; without it one that is self-service"),
         Argument("--stereotype", "the stereotype that is applied"),
     )
@@ -75,7 +75,7 @@ class ListPermissions(ListCommand, words="permission list"):
 
 
 class ListChanges(ListCommand, words="change list", calls="changes"):
-    """List changes, newest first: who changed what when."""
+    """List changes, newest first, with user and time."""
 
     columns = registry.CHANGE_LIST
     arguments = (
@@ -87,7 +87,7 @@ class ListChanges(ListCommand, words="change list", calls="changes"):
 
 
 class ShowChange(ShowCommand, words="change show", calls="change"):
-    """Show a change, with what it replaced."""
+    """Show a change, with the documents that it replaced."""
 
     columns = registry.CHANGE
     arguments = (_EPOCH,)
@@ -95,7 +95,7 @@ class ShowChange(ShowCommand, words="change show", calls="change"):
 
 
 class RollBack(ShowCommand, words="change rollback", calls="roll_back"):
-    """Go back to the configuration as it stood after a change, as a new change."""
+    """Restore the configuration as it was after a change, as a new change."""
 
     columns = registry.OUTCOME
     arguments = (_EPOCH, _PLAN, _FORCE, WAIT)
@@ -134,13 +134,13 @@ class Import(ShowCommand, words="configuration import", earlier="import"):
     )
 
     def fetch(self, args: Namespace) -> Data:
-        """What was changed, or would be."""
+        """The changes, or with ``--plan`` the planned ones."""
         text = read_text_argument("-") if args.file == "-" else Path(args.file).read_text(encoding="utf-8")
         return self.client.import_configuration(text, args.plan, args.force, args.wait)
 
 
 class Health(ShowCommand, words="health show", earlier="health", calls="health"):
-    """Show whether the controller and what it depends on work."""
+    """Show whether the controller and the services that it depends on work."""
 
     columns = policies.HEALTH
     examples = ("-f json",)

@@ -1,4 +1,6 @@
-"""``object locality``, ``container create`` and ``placement``: where data lie, and where new ones shall."""
+"""``object locality``, ``container create`` and ``placement``: places of objects, and storage policies of new
+containers.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ PLACEMENT: Final = crud.Resource(
 
 
 def split(path: str, form: str) -> list[str]:
-    """The parts of ``path``, as many as ``form`` has.
+    """Return the parts of ``path``, as many as ``form`` has.
 
     :raises ClientError: when one is missing or empty
     """
@@ -36,7 +38,7 @@ def split(path: str, form: str) -> list[str]:
 
 
 class ShowLocality(ShowCommand, words="object locality show", earlier="locality show"):
-    """Show the devices that hold the replicas or fragments of an object, as Swift's rings have it."""
+    """Show the devices that hold the replicas or fragments of an object, by Swift's rings."""
 
     columns = registry.LOCALITY
     arguments = (Argument("path", "account/container/object", {"metavar": "PATH", "type": target_path}),)
@@ -61,17 +63,17 @@ class CreateContainer(ShowCommand, words="container create"):
 
 
 class ListPlacements(crud.ListResources, resource=PLACEMENT, words="placement list"):
-    """List where the new containers of tenants go."""
+    """List the storage policies of tenants' new containers."""
 
 
 class ShowPlacement(crud.ShowResource, resource=PLACEMENT, words="placement show"):
-    """Show where a tenant's new containers go."""
+    """Show the storage policy of a tenant's new containers."""
 
     examples = ("AUTH_acme",)
 
 
 class SetPlacement(crud.ShowResource, resource=PLACEMENT, words="placement set"):
-    """Let a tenant's new containers go to a storage policy."""
+    """Set the storage policy of a tenant's new containers."""
 
     arguments = (_POLICY, WAIT)
     examples = ("AUTH_acme gold --wait 5",)
@@ -82,7 +84,7 @@ class SetPlacement(crud.ShowResource, resource=PLACEMENT, words="placement set")
 
 
 class UnsetPlacement(crud.EachResource, resource=PLACEMENT, words="placement unset", earlier="placement delete"):
-    """Leave the new containers of tenants to Swift's default."""
+    """Return the new containers of tenants to Swift's default storage policy."""
 
     arguments = (WAIT,)
     examples = ("AUTH_acme",)

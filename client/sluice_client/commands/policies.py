@@ -1,4 +1,4 @@
-"""``policy``: sentences and what became of them."""
+"""``policy``: sentences and their policies."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TEXT: Final = Argument("text", "sentences, or - to read them from standard inpu
 
 
 def warn(command: SluiceCommand, policies: Iterable[Data]) -> None:
-    """Say on standard error what the compiler had doubts about."""
+    """Print the warnings of the compiler on standard error."""
     for one in (warning for policy in policies for warning in policy["warnings"]):
         command.say(f"warning: line {one['line']}, column {one['column']}: {one['message']}\n{one['caret']}")
 
@@ -49,7 +49,7 @@ class CheckPolicy(ListCommand, words="policy check"):
     columns = resources_policies.CHECKED_LIST
     arguments = (
         _TEXT,
-        Argument("--replaces", "the policy whose text it shall be", {"default": "", "metavar": "ID"}),
+        Argument("--replaces", "the policy that the text would replace", {"default": "", "metavar": "ID"}),
     )
     examples = (
         "'FOR ALL TENANTS DO SET bandwidth WITH get_bw=30MBps' --long",
@@ -57,19 +57,19 @@ class CheckPolicy(ListCommand, words="policy check"):
     )
 
     def fetch(self, args: Namespace) -> Iterable[Data]:
-        """What they would become."""
+        """The policies that they would become."""
         checked = self.client.check_policy(read_text_argument(args.text), args.replaces)
         warn(self, checked)
         return checked
 
 
 class CompletePolicy(ListCommand, words="policy complete"):
-    """List what may be written next in a sentence."""
+    """List the possible next words of a sentence."""
 
     columns = resources_policies.CANDIDATE_LIST
     arguments = (
         _TEXT,
-        Argument("--position", "how many characters stand before the place; the end of TEXT without it", {"type": int}),
+        Argument("--position", "characters before the position; default: the end of TEXT", {"type": int}),
     )
     examples = ("'FOR TENANT acme WHEN PUT'",)
 
@@ -86,9 +86,9 @@ class ListPolicies(ListCommand, words="policy list"):
 
     columns = resources_policies.POLICY_LIST
     arguments = (
-        Argument("--tenant", "only those about this tenant and what is in it", {"default": ""}),
+        Argument("--tenant", "only those for this tenant and what is in it", {"default": ""}),
         Argument("--state", "only those in this state", {"default": "", "choices": STATES}),
-        Argument("--text", "only those in whose sentence this stands, in any case", {"default": ""}),
+        Argument("--text", "only those whose sentence contains this, in any case", {"default": ""}),
         Argument("--newest", "the newest first", {"action": "store_true"}),
     )
     examples = (
@@ -116,7 +116,7 @@ class ShowPolicy(ShowCommand, words="policy show"):
     )
 
     def fetch(self, args: Namespace) -> Data:
-        """The policy, once it is enforced if that is watched."""
+        """The policy; with ``--watch``, once it is enforced."""
         if watch := Watch.from_options(self, args):
             return watch.until_enforced(self.client, args.id)
         policy = self.client.policy(args.id)
@@ -125,54 +125,54 @@ class ShowPolicy(ShowCommand, words="policy show"):
 
 
 class _UpdatePolicy(ShowCommand):
-    """Changes one policy, unless somebody else changed it at the same time."""
+    """Changes one policy, unless another request changed it at the same time."""
 
     columns = resources_policies.POLICY
 
     def revise(self, policy_id: str, changes: Data, wait: float) -> Data:
-        """The policy as it is now."""
+        """Return the changed policy."""
         version = self.client.policy(policy_id)["version"]
         return self.client.update_policy(policy_id, changes, f'"{version}"', wait)
 
 
 class SetPolicy(_UpdatePolicy, words="policy set"):
-    """Give a policy another sentence; its id and its age stay."""
+    """Change the sentence of a policy; its id and its age stay."""
 
     arguments = (_ID, _TEXT, WAIT)
     examples = ("pol-1a2b3c 'FOR TENANT acme DO SET compression WITH engine=lz4' --wait 10",)
 
     def fetch(self, args: Namespace) -> Data:
-        """The policy as it is now."""
+        """The changed policy."""
         revised = self.revise(args.id, {"policy": read_text_argument(args.text)}, args.wait)
         warn(self, [revised])
         return revised
 
 
 class EnablePolicy(_UpdatePolicy, words="policy enable"):
-    """Let a disabled policy work again."""
+    """Enable a disabled policy."""
 
     arguments = (_ID, WAIT)
     enabled = True
     examples = ("pol-1a2b3c",)
 
     def fetch(self, args: Namespace) -> Data:
-        """The policy as it is now."""
+        """The changed policy."""
         return self.revise(args.id, {"enabled": self.enabled}, args.wait)
 
 
 class DisablePolicy(EnablePolicy, words="policy disable"):
-    """Take back what a policy has set, and keep the policy."""
+    """Remove the assignments of a policy, and keep the policy."""
 
     enabled = False
     examples = ("pol-1a2b3c --wait 10",)
 
 
 class DeletePolicy(EachCommand, words="policy delete"):
-    """Delete policies and take back what they set."""
+    """Delete policies and their assignments."""
 
     arguments = (
         names_argument("id", "a policy's id"),
-        Argument("--keep", "leave what is in force, under a new static policy", {"action": "store_true"}),
+        Argument("--keep", "keep the assignments in force, under a new static policy", {"action": "store_true"}),
         WAIT,
     )
     asks = "delete policy {id}"
@@ -189,15 +189,15 @@ class DeletePolicy(EachCommand, words="policy delete"):
 
 
 class RollBackPolicy(ShowCommand, words="policy rollback", earlier="policy undo", calls="undo_policy"):
-    """Go back to what a policy was before its last change, also its deletion; a second time undoes the first."""
+    """Restore a policy as it was before its last change or deletion; a second call undoes the first."""
 
     columns = registry.OUTCOME
-    arguments = (_ID, Argument("--plan", "only say what would change", {"action": "store_true"}), WAIT)
+    arguments = (_ID, Argument("--plan", "only show what would change", {"action": "store_true"}), WAIT)
     examples = ("pol-1a2b3c --plan",)
 
 
 class ListFirings(ListCommand, words="policy firing list", earlier="policy firings", calls="firings"):
-    """List what the actor of a policy did, newest first."""
+    """List the actions of a policy's actor, newest first."""
 
     columns = resources_policies.FIRING_LIST
     arguments = (

@@ -8,7 +8,7 @@ from sluice_client.command_base import crud
 from sluice_client.command_base.arguments import Argument, force_option, pair_option, repeated_option
 from sluice_client.resources import registry
 
-_FORCE: Final = (force_option("even while policies use it, which keep what it meant"),)
+_FORCE: Final = (force_option("even while policies use it, which keep its meaning"),)
 TERM: Final = crud.Resource(
     "term",
     "/registry/terms",
@@ -25,10 +25,10 @@ ALIAS: Final = crud.Resource(
     registry.ALIAS_LIST,
     registry.ALIAS,
     fields=(
-        Argument("--of", "what it is a word for: filter, metric or target"),
+        Argument("--of", "the type of the named thing: filter, metric or target"),
         Argument("--text", "a keyword, a metric, or account[/container[/object]]"),
-        Argument("--level", "of a metric: the targets that it is asked for"),
-        pair_option("--param", "of a filter: what it is set with", "params"),
+        Argument("--level", "of a metric: the level of its targets"),
+        pair_option("--param", "of a filter: a parameter and its value", "params"),
     ),
     set_options=_FORCE,
     delete_options=_FORCE,
@@ -52,7 +52,7 @@ class CreateTerm(crud.CreateResource, resource=TERM, words="term create"):
 
 
 class SetTerm(crud.UpdateResource, resource=TERM, words="term set"):
-    """Let a coined term stand for other types."""
+    """Change the types that a coined term stands for."""
 
     examples = ("SHEETS --pattern ods --force",)
 
@@ -74,7 +74,7 @@ class ShowAlias(crud.ShowResource, resource=ALIAS, words="alias show"):
 
 
 class CreateAlias(crud.CreateResource, resource=ALIAS, words="alias create"):
-    """Give a filter with parameters, a metric at a level, or a target another name."""
+    """Name a filter with parameters, a metric at a level, or a target by another word."""
 
     examples = (
         "tight --of filter --text compression --param engine=zstd",
@@ -84,7 +84,7 @@ class CreateAlias(crud.CreateResource, resource=ALIAS, words="alias create"):
 
 
 class SetAlias(crud.UpdateResource, resource=ALIAS, words="alias set"):
-    """Let an alias stand for something else of its sort."""
+    """Change the filter, metric or target that an alias stands for."""
 
     examples = ("C1 --text AUTH_acme/archive",)
 

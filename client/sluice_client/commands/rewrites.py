@@ -1,4 +1,4 @@
-"""``rewrite``: jobs that bring stored objects to what policies say."""
+"""``rewrite``: jobs that rewrite stored objects by the present policies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sluice_client.resources.policies import Columns
 
 field = Column.field
 _WIDTH: Final = 30
-#: In which a rewrite has not ended.
+#: States in which a rewrite has not ended.
 _OPEN: Final = ("collecting", "running", "paused")
 STATES: Final = (*_OPEN, "cancelled", "done", "failed")
 GOALS: Final = ("policies", "plain", "key")
@@ -26,7 +26,7 @@ _POLL: Final = 1.0
 
 
 def share_done(data: Data) -> float:
-    """The part of the objects that was looked at, 0 to 1; of what was found so far."""
+    """The processed part of the objects that were found so far, 0 to 1."""
     if data["state"] == "done":
         return 1.0
     found = max(data["objects"], data["objects_done"])
@@ -46,9 +46,9 @@ def _example(row: Any) -> str:
 
 
 def progress_line(data: Data, rate: float | None) -> str:
-    """A bar, and what was done, on one line.
+    """Return a bar, and the finished work, on one line.
 
-    :param rate: bytes per second that were looked at lately, None if unknown
+    :param rate: recent bytes per second, None if unknown
     """
     share = share_done(data)
     words = [f"[{'#' * int(share * _WIDTH):{_WIDTH}}] {share:4.0%}"]
@@ -98,18 +98,18 @@ REWRITES: Final = crud.Resource(
 
 
 class ListRewrites(crud.ListResources, resource=REWRITES, words="rewrite list"):
-    """List rewrites and how far each is."""
+    """List rewrites and their progress."""
 
 
 class _WaitingCommand(ShowCommand):
-    """Shows a rewrite, after it has ended if that is wanted."""
+    """Shows a rewrite, with ``--wait`` after its end."""
 
     columns = REWRITE
 
     def run(self, parsed_args: Namespace) -> int:
         """Called by cliff.
 
-        :raises ClientError: when a job that was waited for was cancelled or failed, or failed for some objects
+        :raises ClientError: when the job was cancelled or failed, or failed for some objects
         """
         status = super().run(parsed_args)
         if parsed_args.wait:
@@ -117,7 +117,7 @@ class _WaitingCommand(ShowCommand):
         return status
 
     def finished(self, job: Data, timeout: float) -> Data:
-        """``job`` when it has ended; it is shown on standard error how far it is.
+        """Return ``job`` when it has ended; its progress is shown on standard error.
 
         :param timeout: seconds
         """
@@ -151,7 +151,7 @@ def _reasons(job: Data) -> str:
 
 
 class CreateRewrite(_WaitingCommand, words="rewrite create"):
-    """Have stored objects rewritten: to what policies say, to plain bytes, or to the active key."""
+    """Rewrite stored objects: by the present policies, to plain bytes, or under the active key."""
 
     arguments = (
         Argument("target", "tenant[/container[/prefix]], or CLUSTER", {"metavar": "TARGET", "type": target_path}),
@@ -163,55 +163,55 @@ class CreateRewrite(_WaitingCommand, words="rewrite create"):
     examples = ("AUTH_acme/logs policies", "AUTH_acme plain --max-bw 20MBps --wait", "CLUSTER key")
 
     def fetch(self, args: Namespace) -> Data:
-        """The new job, ended if that is waited for."""
+        """The new job, with ``--wait`` after its end."""
         job = self.client.create_rewrite(args.target, args.to, args.max_bw, args.max_objects_sec)
         return self.finished(job, args.wait) if args.wait else job
 
 
 class ShowRewrite(_WaitingCommand, words="rewrite show"):
-    """Show a rewrite and how far it is."""
+    """Show a rewrite and its progress."""
 
     arguments = (REWRITES.argument("the rewrite's id"), WAIT_FOR_END)
     examples = ("01a21334e570-681b5258", "01a21334e570-681b5258 --wait")
 
     def fetch(self, args: Namespace) -> Data:
-        """The job, ended if that is waited for."""
+        """The job, with ``--wait`` after its end."""
         job = self.client.rewrite(args.id)
         return self.finished(job, args.wait) if args.wait else job
 
 
 class _OrderCommand(EachCommand):
-    """Orders something of rewrites."""
+    """Sends a command to rewrites."""
 
     verb = ""
     arguments = (names_argument("id", "the rewrite's id"),)
     examples = ("01a21334e570-681b5258",)
 
     def each(self, name: str, args: Namespace) -> tuple[str, Any]:
-        """Order it of one rewrite."""
+        """Send the command to one rewrite."""
         job = self.client.order_rewrite(name, self.verb)
         return f"rewrite {printable(name)} is {job['state']}", job
 
 
 class PauseRewrite(_OrderCommand, words="rewrite pause"):
-    """Pause rewrites; objects that are under way are finished."""
+    """Pause rewrites; objects in progress are finished."""
 
     verb = "pause"
 
 
 class ResumeRewrite(_OrderCommand, words="rewrite resume"):
-    """Let rewrites go on where they were paused."""
+    """Continue paused rewrites."""
 
     verb = "resume"
 
 
 class CancelRewrite(_OrderCommand, words="rewrite cancel"):
-    """End rewrites; what was rewritten stays so."""
+    """Cancel rewrites; rewritten objects stay rewritten."""
 
     verb = "cancel"
 
 
 class DeleteRewrite(crud.DeleteResources, resource=REWRITES, words="rewrite delete"):
-    """Forget rewrites that have ended."""
+    """Delete rewrites that have ended."""
 
     examples = ("01a21334e570-681b5258",)

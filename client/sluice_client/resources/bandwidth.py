@@ -11,7 +11,7 @@ field = Column.field
 
 
 def rate(title: str, key: str = "", long: bool = False) -> Column:
-    """A rate; empty for as much as it likes, or when it is not known."""
+    """A rate; empty for no limit, or when it is not known."""
     name = key or title.lower()
     return Column(f"{title} MB/s", lambda data: megabytes(data.get(name)), long)
 
@@ -22,7 +22,7 @@ def megabytes(value: Any) -> float | None:
 
 
 def storage_policy(data: Data) -> str:
-    """A storage policy by its name, by its index where that is all that is known; empty for none."""
+    """Return a storage policy by its name, or by its index if only that is known; empty for none."""
     index = data.get("policy", -1)
     return str(data.get("storage_policy") or ("" if index == -1 else index))
 
@@ -32,7 +32,7 @@ def _missing(data: Data) -> float | None:
 
 
 _STORAGE_POLICY: Final = Column("Storage Policy", storage_policy)
-#: Lines of the table, and the objects in it.
+#: Columns of the table's lines, and of the objects in it.
 LINE_LIST: Final[Columns] = (
     *fields("Server", "Device", "Account", "Method"),
     field("Storage Policy", "policy"),

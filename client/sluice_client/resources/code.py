@@ -1,4 +1,4 @@
-"""The columns of code that travels: its revisions, how far it has come, where it runs; and of files beside it."""
+"""The columns of uploaded code: its revisions, its roll-out, its instances; and of files beside it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ field = Column.field
 
 
 def rolled_out(filter_: Data) -> str:
-    """How many of all nodes have the newest revision."""
+    """Return how many of all nodes have the newest revision."""
     found = filter_["rollout"]
     return f"{found['nodes']}/{found['total']}"
 
 
 def refusal(row: Data) -> str:
-    """Which node goes on with what, and why."""
+    """Return which node uses which revision, and why."""
     left = f"goes on with revision {row['revision']}" if row["revision"] else "has none"
     return printable(f"{row['node']} {left}: {row['reason']}")
 

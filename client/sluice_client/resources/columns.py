@@ -1,4 +1,4 @@
-"""Columns: how a field of a resource is shown, described once for lists, single resources and every format.
+"""Columns: the display of a resource's fields, described once for lists, single resources and every format.
 
 Machine formats (``-f json``, ``yaml``) get the values of the controller; tables get text without control characters,
 which a terminal would interpret.
@@ -14,7 +14,7 @@ from typing import Any, Final, Self
 from cliff.columns import FormattableColumn
 
 Data = Mapping[str, Any]
-#: Bytes; rates are shown in these.
+#: Bytes in a megabyte, the unit of rates.
 MEGABYTE: Final = 1e6
 
 
@@ -32,12 +32,12 @@ class Column:
 
     @classmethod
     def field(cls, title: str, key: str = "", long: bool = False, human: Callable[[Any], str] | None = None) -> Self:
-        """A column whose value stands under ``key``, by default the title in lower case."""
+        """Return a column whose value is under ``key``, by default the title in lower case."""
         name = key or title.lower().replace(" ", "_")
         return cls(title, lambda data: data.get(name), long, human)
 
     def cell(self, data: Data) -> Any:
-        """The value for cliff; numbers stay numbers in every format."""
+        """Return the value for cliff; numbers stay numbers in every format."""
         value = self.value(data)
         if self.human is None and isinstance(value, int | float) and not isinstance(value, bool):
             return value
@@ -45,13 +45,13 @@ class Column:
 
 
 def fields(*titles: str, long: bool = False) -> tuple[Column, ...]:
-    """A column for each title, whose value stands under the title in lower case."""
+    """Return a column for each title, whose value is under the title in lower case."""
     return tuple(Column.field(title, long=long) for title in titles)
 
 
 @dataclass(frozen=True, slots=True)
 class ParamsColumn(Column):
-    """The parameters of an action: values in base units for programs, with their units for people."""
+    """The parameters of an action: values in base units for machine formats, with their units in tables."""
 
     def cell(self, data: Data) -> Any:
         """The value for cliff."""
@@ -59,19 +59,19 @@ class ParamsColumn(Column):
 
 
 class Cell(FormattableColumn[Any]):
-    """A value and its text for people."""
+    """A value and its text for tables."""
 
     def __init__(self, value: Any, human: Callable[[Any], str]) -> None:
         super().__init__(value)
         self._human = human
 
     def human_readable(self) -> str:
-        """Called by formats for people."""
+        """Called by formats for tables."""
         return self._human(self._value)
 
 
 def to_text(value: Any) -> str:
-    """Any value of JSON as text."""
+    """Return any value of JSON as text."""
     if value is None:
         return ""
     if isinstance(value, Mapping):
@@ -82,13 +82,15 @@ def to_text(value: Any) -> str:
 
 
 def params_text(data: Data) -> str:
-    """The parameters of an action with their units; an older controller has no text of them."""
+    """Return the parameters of an action with their units; empty from an older controller, which does not send the
+    text.
+    """
     text = data.get("params_text")
     return to_text(data["params"]) if text is None else printable(str(text))
 
 
 def rate_text(value: Any) -> str:
-    """Bytes per second in MB/s, to the kilobyte."""
+    """Return bytes per second in MB/s, to the kilobyte."""
     return f"{round(value / MEGABYTE, 3):.15g} MB/s"
 
 
@@ -98,16 +100,16 @@ def seconds_text(value: Any) -> str:
 
 
 def lines(line_of: Callable[[Any], str]) -> Callable[[Any], str]:
-    """A formatter for lists: a line for each item, as ``line_of`` writes it."""
+    """Return a formatter for lists: a line for each item, from ``line_of``."""
     return lambda value: "\n".join(printable(line_of(one)) for one in value)
 
 
 def printable(text: str) -> str:
-    """``text`` on one line and without control characters, which a terminal would obey."""
+    """Return ``text`` on one line and without control characters, which a terminal would interpret."""
     return "".join(sign if sign.isprintable() else " " for sign in text)
 
 
 def iso_time(milliseconds: int) -> str:
-    """Unix milliseconds as ISO 8601 in UTC, as the controller writes times elsewhere."""
+    """Return unix milliseconds as ISO 8601 in UTC, in the controller's form of times."""
     moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

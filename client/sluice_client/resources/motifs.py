@@ -12,7 +12,7 @@ _WIDTH: Final = 30
 
 
 def size_text(value: Any) -> str:
-    """Bytes with their unit, to the kilobyte where there are as many."""
+    """Return bytes with their unit, to the kilobyte for large values."""
     return f"{value} B" if value < 1000 else f"{round(value / MEGABYTE, 3):.15g} MB"
 
 
@@ -41,7 +41,7 @@ def _example(row: Any) -> str:
 
 
 def operation_line(data: Data) -> str:
-    """A bar, and what was done, on one line."""
+    """Return a bar, and the finished work, on one line."""
     done = data["expanded"] + data["failed"]
     share = done / (done + data["remaining"]) if done + data["remaining"] else 1.0
     words = [f"[{'#' * int(share * _WIDTH):{_WIDTH}}] {share:4.0%}"]

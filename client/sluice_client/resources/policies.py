@@ -22,7 +22,7 @@ field = Column.field
 
 
 def enforced(policy: Data) -> str:
-    """How many of all nodes enforce a policy."""
+    """Return how many of all nodes enforce a policy."""
     return f"{policy['enforced']['nodes']}/{policy['enforced']['total']}"
 
 
@@ -49,7 +49,7 @@ def _observed(observed: Any) -> str:
 
 
 def _measured(value: float | None, unit: str | None) -> str:
-    """A metric's value; an older controller does not say the unit."""
+    """Return a metric's value; an older controller does not send the unit."""
     if value is None:
         return "silent"
     return _MEASURED[unit](value) if unit in _MEASURED else f"{value:.6g}"
@@ -87,7 +87,7 @@ def _target(target: Any) -> str:
 
 
 def _running(code: tuple[str, int]) -> str:
-    """``code`` is a key and the revision that runs."""
+    """Return the text of ``code``, a key and the revision that runs."""
     return f"{code[0]}: revision {code[1]}"
 
 
@@ -99,7 +99,7 @@ def _parameters(parameters: Any) -> str:
     return ", ".join(to_text(one["name"]) for one in parameters)
 
 
-#: Of a metric or a controller, when one is shown.
+#: Columns of a single metric or controller.
 PERIOD: Final = field("period", human=seconds_text)
 POLICY_LIST: Final[Columns] = (
     *fields("ID", "State"),

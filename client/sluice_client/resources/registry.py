@@ -1,6 +1,4 @@
-"""The columns of what operators register: words, groups, stereotypes; of changes to all of it; and of
-the history of metrics.
-"""
+"""The columns of registered things (words, groups, stereotypes), of changes, and of the history of metrics."""
 
 from __future__ import annotations
 
@@ -116,7 +114,7 @@ def _place(target: Any) -> str:
 
 
 def _verdicts(kinds: Any) -> str:
-    """One line for each action that holds, and below them what is overridden and why."""
+    """Return one line for each action in force, and below them the overridden ones and why."""
     found = [line for verdict in kinds for line in _verdict(verdict)]
     return "\n".join(map(printable, found))
 
@@ -156,7 +154,7 @@ EFFECTIVE: Final[Columns] = (
 
 
 def row_of(point: list[Any]) -> Data:
-    """A point of the controller's with the names of its values."""
+    """Return a point of the controller with names for its values."""
     return dict(zip(("time", "mean", "min", "max", "p95"), point, strict=True))
 
 

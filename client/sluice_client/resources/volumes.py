@@ -25,7 +25,7 @@ def _rate(value: Any) -> str:
 
 
 def _measured(value: Any) -> str:
-    """What a pool carries; empty when that was never measured."""
+    """Return the measured capacity of a pool; empty when it was not measured."""
     if value is None:
         return ""
     rates = (f"{what} {rate_text(value[f'{what}_bw'])}, {value[f'{what}_iops']:.0f}/s" for what in ("read", "write"))

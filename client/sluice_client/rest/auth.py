@@ -1,6 +1,6 @@
 """HTTP sessions that authenticate with the controller: by a fixed token, or by a Keystone session.
 
-A session sends a request once and returns the response whatever its status; the transport interprets responses and
+A session sends a request once and returns the response with any status; the transport interprets responses and
 retries.  Exceptions of requests and keystoneauth1 are translated here, without texts that could hold a header.
 """
 
@@ -25,7 +25,7 @@ SERVICE_TYPE: Final = "sluice"
 #: With this header the controller executes a repeated POST once.
 IDEMPOTENCY_HEADER: Final = "Idempotency-Key"
 _BROKEN: Final = (requests.ConnectionError, requests.exceptions.ChunkedEncodingError)
-#: requests reports a body that does not come in time as a broken connection, with the time-out as its cause.
+#: requests reports a body that does not arrive in time as a broken connection, with the time-out as its cause.
 _TIMEOUTS: Final = (requests.Timeout, urllib3.exceptions.TimeoutError, TimeoutError)
 #: ValueError is raised for malformed addresses, as in a ``Location``.
 _FAILURES: Final = (requests.RequestException, ValueError)
@@ -35,7 +35,7 @@ _FAILURES: Final = (requests.RequestException, ValueError)
 class Request:
     """One request; ``patience``: seconds that the controller may wait before it responds.
 
-    ``accepted``: statuses from 400 on that are no errors; ``once``: never retry; ``raw``: the response is no JSON.
+    ``accepted``: statuses from 400 on that are not errors; ``once``: never retry; ``raw``: the response is not JSON.
     """
 
     method: str
@@ -57,7 +57,7 @@ class Request:
         return not self.once and (self.method in ("GET", "DELETE") or guarded or keyed)
 
     def rewind(self) -> None:
-        """Set a body that is a file back to its beginning, for another try."""
+        """Rewind a body that is a file, for another attempt."""
         if self.data is not None and not isinstance(self.data, bytes):
             self.data.seek(0)
 
@@ -68,9 +68,9 @@ class HttpSession(Protocol):
     address: str
 
     def send(self, request: Request) -> Any:
-        """The response, a :class:`requests.Response`, whatever its status.
+        """Return the response, a :class:`requests.Response`, with any status.
 
-        :raises Unreachable: when there is none
+        :raises Unreachable: when there is no response
         """
 
     def close(self) -> None:
@@ -94,7 +94,7 @@ class TokenSession:
         self._session.close()
 
     def send(self, request: Request) -> Any:
-        """The response; connection and each part of it within the time-out."""
+        """Return the response; connection and each part of it within the time-out."""
         try:
             return self._session.request(
                 request.method,
@@ -111,9 +111,9 @@ class TokenSession:
 
 
 class KeystoneSession:
-    """Authentication by a keystoneauth1 session, which gets the token and finds the endpoint.
+    """Authentication by a keystoneauth1 session, which obtains the token and finds the endpoint.
 
-    Without ``endpoint`` the service catalogue names it.
+    Without ``endpoint`` the service catalogue has the URL.
     """
 
     def __init__(self, session: Session, endpoint: str, interface: str, region: str, timeout: float) -> None:
@@ -129,7 +129,7 @@ class KeystoneSession:
         """Do nothing: the caller owns the session."""
 
     def send(self, request: Request) -> Any:
-        """The response; the request is sent again, with its body, when the token has expired."""
+        """Return the response; the request is sent again, with its body, when the token has expired."""
         response = self._send(request)
         if response.status_code == 401 and request.data is not None and self._session.invalidate():
             request.rewind()
@@ -161,7 +161,7 @@ class KeystoneSession:
             message = f"keystone refuses: {error.message.partition(' (HTTP ')[0]}"
             raise ApiError(error.http_status, message, request_id=error.request_id or "") from error
         except exceptions.ConnectionError as error:
-            # raised while the exception of requests was handled, which has the reason
+            # raised while the exception of requests, which has the reason, was handled
             cause = error.__context__ or error
             raise _unreachable(self.address, cause, self._timeout + request.patience) from error
         except (exceptions.ClientException, *_FAILURES) as error:
@@ -169,7 +169,7 @@ class KeystoneSession:
 
 
 def read_token(path: str) -> str:
-    """The token in a file; empty without one.
+    """Return the token in a file; empty without one.
 
     :raises ClientError: when it cannot be read
     """
@@ -182,15 +182,15 @@ def read_token(path: str) -> str:
 
 
 def without_password(url: str) -> str:
-    """``url`` without user name and password, for error messages."""
+    """Return ``url`` without user name and password, for error messages."""
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
 def _unreachable(address: str, error: BaseException, seconds: float) -> Unreachable:
-    """The error for a request that ended with an exception."""
+    """Return the error for a request that ended with an exception."""
     cause = _innermost(error)
-    # NewConnectionError, of a refused connection, is derived from a time-out
+    # NewConnectionError, for a refused connection, is derived from a time-out
     if isinstance(cause, _TIMEOUTS) and not isinstance(cause, urllib3.exceptions.NewConnectionError):
         return Unreachable(f"{address} does not answer within {seconds:g} s")
     passing = isinstance(error, _BROKEN) and not isinstance(error, requests.exceptions.SSLError)
@@ -198,7 +198,7 @@ def _unreachable(address: str, error: BaseException, seconds: float) -> Unreacha
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """The innermost cause: requests and urllib3 wrap it in exceptions that name their objects."""
+    """Return the innermost cause: requests and urllib3 wrap it in exceptions that name their objects."""
     causes = (getattr(error, "reason", None), *reversed(error.args))
     inner = next((cause for cause in causes if isinstance(cause, BaseException)), None)
     return error if inner is None else _innermost(inner)

@@ -1,4 +1,4 @@
-"""A REST collection: list, get, create, update and delete are the same for every resource of the controller."""
+"""A REST collection: list, get, create, update and delete, common to every resource of the controller."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Collection:
         self.last_page: Data = {}
 
     def list(self, **query: Any) -> Iterator[Data]:
-        """The items that match ``query``, page after page; empty values are left out.
+        """Yield the items that match ``query``, page after page; empty values are left out.
 
-        :raises Unreachable: when an answer is no page, or a page repeats
+        :raises Unreachable: when an answer is not a page, or a page repeats
         """
         query = make_query(**query)
         marker = None
@@ -44,22 +44,22 @@ class Collection:
             query["marker"] = marker = following
 
     def get(self, key: str) -> Data:
-        """The item with this key, which is quoted for the path."""
+        """Return the item with this key, which is quoted for the path."""
         return self.get_with_etag(key)[0]
 
     def get_with_etag(self, key: str) -> tuple[Data, str]:
-        """The same, and its ``ETag`` for :meth:`update`; empty where it has none."""
+        """Return the item, and its ``ETag`` for :meth:`update`; empty if it has none."""
         response = self._transport.request(Request("GET", self._path_of(key)))
         return response.data, response.etag
 
     def create(self, body: Mapping[str, Any]) -> Data:
-        """Create an item; returns it as the controller made it."""
+        """Create an item; return it as the controller created it."""
         return self._transport.call("POST", self._path, body=body)
 
     def update(self, key: str, changes: Mapping[str, Any], etag: str = "", **query: Any) -> Data:
-        """Change some fields of an item; returns the item.
+        """Change some fields of an item; return the item.
 
-        :param etag: refuse (412) when the item has another one meanwhile
+        :param etag: refuse (412) when the item has another one
         """
         path, patience = self._path_of(key), query.get("wait", 0.0)
         sent = make_query(**query)
@@ -75,7 +75,7 @@ class Collection:
 
 
 def join_path(*parts: str) -> str:
-    """The URL path of ``parts``, each quoted.
+    """Return the URL path of ``parts``, each quoted.
 
     :raises ClientError: for an empty part, or one that would lead elsewhere
     """
@@ -83,9 +83,9 @@ def join_path(*parts: str) -> str:
 
 
 def quote_part(part: str) -> str:
-    """One part of a URL path.
+    """Return one quoted part of a URL path.
 
-    :raises ClientError: for one that is empty, or would lead elsewhere
+    :raises ClientError: for a part that is empty, or would lead elsewhere
     """
     if part in ("", ".", ".."):
         raise ClientError(f"`{part}` cannot be the name of anything")
@@ -93,10 +93,10 @@ def quote_part(part: str) -> str:
 
 
 def if_match(etag: str) -> dict[str, str]:
-    """The ``If-Match`` header for an etag; no header for an empty one."""
+    """Return the ``If-Match`` header for an etag; no header for an empty one."""
     return {"If-Match": etag} if etag else {}
 
 
 def make_query(**values: Any) -> Data:
-    """A query: empty values, False and 0 are left out, True is ``true``."""
+    """Return a query: empty values, False and 0 are left out, True is ``true``."""
     return {name: "true" if value is True else value for name, value in values.items() if value}

@@ -1,4 +1,4 @@
-"""The operations of the controller beside the resources: effective policies, changes, deployments, bandwidth, the
+"""The operations of the controller besides the resources: effective policies, changes, deployments, bandwidth, the
 history of metrics, motifs.
 """
 
@@ -17,22 +17,22 @@ _YAML: Final = "application/yaml"
 
 
 class OperatorApi(OperationCaller):
-    """The methods of :class:`~sluice_client.Client` that are no plain create, list, show, update or delete."""
+    """The methods of :class:`~sluice_client.Client` other than plain create, list, show, update or delete."""
 
     def collection(self, path: str, name: str = "") -> Collection:
-        """The collection of any resource: at ``path``, with its items under ``name``, as in :class:`Collection`."""
+        """Return a collection: at ``path``, with its items under ``name``, as in :class:`Collection`."""
         return Collection(self._transport, path, name)
 
     def uploads(self, path: str) -> Uploads:
-        """The code of the things at ``path``."""
+        """Return the uploads of the items at ``path``."""
         return Uploads(self._transport, path)
 
     def get(self, path: str, **query: Any) -> Data:
-        """The resource at ``path``; empty values of ``query`` are left out."""
+        """Return the resource at ``path``; empty values of ``query`` are left out."""
         return self._transport.call("GET", path, query=make_query(**query))
 
     def put(self, path: str, body: Mapping[str, Any] | None = None, wait: float = 0.0, etag: str = "") -> Data:
-        """Set the resource at ``path``; returns it."""
+        """Set the resource at ``path``; return it."""
         return self._transport.call(
             "PUT", path, body=body, query=make_query(wait=wait), headers=if_match(etag), patience=wait
         )
@@ -43,19 +43,19 @@ class OperatorApi(OperationCaller):
 
     @calls("update_policy", changes="whole_body")
     def update_policy(self, policy_id: str, changes: Mapping[str, Any], etag: str = "", wait: float = 0.0) -> Data:
-        """Change ``policy``, its sentence, or ``enabled``; what is not named stays."""
+        """Change ``policy``, its sentence, or ``enabled``; other fields stay."""
 
     @calls("undo_policy")
     def undo_policy(self, policy_id: str, plan: bool = False, etag: str = "", wait: float = 0.0) -> Data:
-        """Undo the last change of a policy; with ``plan`` only say what that means.
+        """Undo the last change of a policy; with ``plan`` only return what would change.
 
-        :param etag: refuse (412) when the configuration has another ``version`` meanwhile
+        :param etag: refuse (412) when the configuration has another ``version``
         """
 
     def effective(self, target: str, volume: bool = False, **request: Any) -> Data:
-        """What decides for a request: ``method``, ``size``, ``type``, ``tag``; the unknown is left out.
+        """Return the deciding policies of a request: ``method``, ``size``, ``type``, ``tag``; leave out unknown values.
 
-        :param volume: whether ``target`` is a volume, ``account/volume id``, of which nothing is requested
+        :param volume: whether ``target`` is a volume, ``account/volume id``, to which no request applies
         """
         query = {
             "volume" if volume else "target": target,
@@ -65,11 +65,11 @@ class OperatorApi(OperationCaller):
 
     @calls("show_overview")
     def overview(self) -> Data:
-        """Policies, nodes and hosts by state, and floors that are not met, in counts."""
+        """Return policies, nodes and hosts by state, and floors that are not met, as counts."""
 
     @calls("show_permissions", "permissions")
     def permissions(self, target: str = "", **about: str) -> dict[str, bool]:
-        """Whether one may do each operation: all of them, or those about things to ``target``.
+        """Return whether the caller may call each operation: all of them, or those on ``target``.
 
         :param target: a path, or what follows ``FOR`` in a sentence
         :param about: ``policy``, an id, in place of a target; the ``filter`` that is set; the ``stereotype``
@@ -77,31 +77,31 @@ class OperatorApi(OperationCaller):
 
     @calls("list_changes")
     def changes(self, policy: str = "", by: str = "", since: str = "") -> Iterator[Data]:
-        """Who changed what when, newest first."""
+        """Yield the changes with user and time, newest first."""
 
     @calls("show_change")
     def change(self, epoch: str) -> Data:
-        """One change, with what it replaced."""
+        """Return one change, with the documents that it replaced."""
 
     @calls("roll_back")
     def roll_back(self, epoch: str, plan: bool = False, force: bool = False, wait: float = 0.0, etag: str = "") -> Data:
-        """Go back to the configuration as it stood after a change; with ``plan`` only say what that means.
+        """Restore the configuration as it was after a change; with ``plan`` only return what would change.
 
-        :param etag: refuse (412) when the configuration has another one meanwhile
+        :param etag: refuse (412) when the configuration has another one
         """
 
     @calls("list_events")
     def events(self, **wanted: str) -> Iterator[Data]:
-        """What went wrong anywhere, oldest first.
+        """Yield the events of the cluster, oldest first.
 
         :param wanted: ``since``, a time or the id of an event; the least ``severity``; ``node``; ``policy``
         """
 
     @calls("list_events", one_page=True)
     def event_page(self, since: str, wait: float = 0.0, **wanted: str) -> Data:
-        """The first ``events`` behind ``since``, and the id ``last`` for the next call.
+        """Return the first ``events`` behind ``since``, and the id ``last`` for the next call.
 
-        :param wait: seconds (at most 30) to wait for one, where there is none yet
+        :param wait: seconds (at most 30) to wait for an event, if there is none yet
         :param wanted: as in :meth:`events`
         """
 
@@ -109,7 +109,7 @@ class OperatorApi(OperationCaller):
     def create_rewrite(
         self, target: str, to: str, max_bw: str | float | None = None, max_objects_sec: float | None = None
     ) -> Data:
-        """Have the objects of ``tenant[/container[/prefix]]``, or of all (``CLUSTER``), rewritten.
+        """Rewrite the objects of ``tenant[/container[/prefix]]``, or of all (``CLUSTER``).
 
         :param to: ``policies``, ``plain`` or ``key``
         :param max_bw: a rate such as ``20MBps``; a number is MB/s
@@ -117,24 +117,24 @@ class OperatorApi(OperationCaller):
 
     @calls("list_rewrites")
     def rewrites(self, state: str = "", target: str = "") -> Iterator[Data]:
-        """Rewrites and how far each is, oldest first."""
+        """Yield rewrites with their progress, oldest first."""
 
     @calls("show_rewrite", job_id="rewrite")
     def rewrite(self, job_id: str) -> Data:
-        """One rewrite and how far it is."""
+        """Return one rewrite and its progress."""
 
     def order_rewrite(self, job_id: str, verb: str) -> Data:
-        """Have a rewrite go on otherwise; ``verb`` is ``pause``, ``resume`` or ``cancel``."""
+        """Send a command to a rewrite; ``verb`` is ``pause``, ``resume`` or ``cancel``."""
         return self._transport.call("POST", join_path("rewrites", job_id, verb))
 
     def export(self) -> str:
-        """The whole configuration as YAML."""
+        """Return the whole configuration as YAML."""
         request = Request("GET", "/export", headers={"Accept": f"{_YAML}, application/json"}, raw=True)
         found: bytes = self._transport.request(request).data
         return found.decode("utf-8", "replace")
 
     def import_configuration(self, text: str, plan: bool = False, force: bool = False, wait: float = 0.0) -> Data:
-        """Replace the whole configuration; with ``plan`` only say what would change."""
+        """Replace the whole configuration; with ``plan`` only return what would change."""
         return self._transport.call(
             "PUT",
             "/import",
@@ -146,7 +146,7 @@ class OperatorApi(OperationCaller):
 
     @calls("list_deployments")
     def deployments(self, target: str) -> Iterator[Data]:
-        """The filters that are set for just this target by policies without metrics."""
+        """Yield the filters that policies without metrics set for exactly this target."""
 
     @calls("deploy_filter", how="whole_body")
     def deploy_filter(self, target: str, keyword: str, how: Mapping[str, Any], wait: float = 0.0) -> Data:
@@ -154,11 +154,11 @@ class OperatorApi(OperationCaller):
 
     @calls("undeploy_filter")
     def undeploy_filter(self, target: str, keyword: str, wait: float = 0.0) -> Data:
-        """Take back what deploying it has set; what is still deployed there."""
+        """Remove a filter that was deployed; return the deployments that remain."""
 
     @calls("list_deployed_dependencies")
     def deployed_dependencies(self, target: str) -> Iterator[Data]:
-        """The files that filters deployed at a target use."""
+        """Yield the files of filters that are deployed at a target."""
 
     @calls("deploy_dependency", name="dependency")
     def deploy_dependency(self, target: str, name: str, filters: Sequence[str] = (), wait: float = 0.0) -> Data:
@@ -170,50 +170,50 @@ class OperatorApi(OperationCaller):
 
     @calls("show_locality", name="object_name")
     def locality(self, account: str, container: str, name: str) -> Data:
-        """The devices that hold the replicas or fragments of an object."""
+        """Return the devices that hold the replicas or fragments of an object."""
 
     @calls("create_container")
     def create_container(self, account: str, container: str, storage_policy: str) -> Data:
-        """A container on a storage policy of Swift's."""
+        """Create a container on a storage policy of Swift."""
 
     @calls("put_placement")
     def place(self, account: str, storage_policy: str, wait: float = 0.0, etag: str = "") -> Data:
-        """Let a tenant's new containers go to a storage policy."""
+        """Set the storage policy of a tenant's new containers."""
 
     def bandwidth(self, account: str = "") -> Data:
-        """The streams of object servers by server, device and number, and what their tenants asked for, in MB/s."""
+        """Return the streams of object servers by server, device and number, and their tenants' objectives, in MB/s."""
         path = join_path("bw", "accounts", account) if account else "/bw/osinfo"
         return self._transport.call("GET", path)
 
     @calls("show_bandwidth")
     def bandwidth_overview(self) -> Data:
-        """What object servers move by server, account and storage policy, in MB/s."""
+        """Return the traffic of object servers by server, account and storage policy, in MB/s."""
 
     @calls("update_bandwidth_of_account")
     def set_bandwidth(self, account: str, value: str, storage_policy: str = "", wait: float = 0.0) -> Data:
-        """Let each object server give a tenant at least ``value``; a bare number is MB/s."""
+        """Set a tenant's floor ``value`` on each object server; a bare number is MB/s."""
 
     def clear_bandwidth(self, account: str = "", storage_policy: str = "", wait: float = 0.0) -> list[str]:
-        """Take such values back, of everybody without ``account``; the ids of their policies."""
+        """Delete such floors, of all tenants without ``account``; return the ids of their policies."""
         path = join_path("bw", "clear", *filter(None, (account, storage_policy)))
         cleared: list[str] = self.put(path, wait=wait)["policies"]
         return cleared
 
     @calls("list_slo")
     def slos(self, account: str = "", name: str = "") -> Iterator[Data]:
-        """The service level objectives of tenants, in bytes per second."""
+        """Yield the service level objectives of tenants, in bytes per second."""
 
     def set_slo(self, account: str, name: str, value: str, storage_policy: str = "", wait: float = 0.0) -> Data:
-        """Promise a tenant ``value`` over the whole cluster; a bare number is MB/s."""
+        """Set an objective of a tenant over the whole cluster; a bare ``value`` is MB/s."""
         return self.put(_slo(account, name, storage_policy), {"value": value}, wait)
 
     def delete_slo(self, account: str, name: str, storage_policy: str = "", wait: float = 0.0) -> None:
-        """Take an objective back; the tenant's others stay."""
+        """Delete an objective; the tenant's others stay."""
         self.delete(_slo(account, name, storage_policy), wait)
 
     @calls("list_firings")
     def firings(self, policy_id: str, what: str = "", member: str = "") -> Iterator[Data]:
-        """What the actor of a policy did, newest first."""
+        """Yield the actions of a policy's actor, newest first."""
 
 
 def _slo(account: str, name: str, storage_policy: str) -> str:
@@ -221,7 +221,7 @@ def _slo(account: str, name: str, storage_policy: str) -> str:
 
 
 class MetricHistoryApi(OperationCaller):
-    """The methods of :class:`~sluice_client.Client` that are about the history of metrics."""
+    """The methods of :class:`~sluice_client.Client` for the history of metrics."""
 
     @calls("show_metric_history", begin="from", end="to")
     def metric_history(
@@ -233,42 +233,43 @@ class MetricHistoryApi(OperationCaller):
         end: str = "",
         step: int = 0,
     ) -> Data:
-        """What ``metric`` was: ``points`` has a row for each step, with its beginning, mean, min, max and p95.
+        """Return the values of ``metric``: ``points`` has a row for each step, with its beginning, mean, min, max and
+        p95.
 
-        :param target: of which; the cluster when empty
-        :param rest: a level; the sum of its targets that are not kept one by one, instead of ``target``
+        :param target: empty for the cluster
+        :param rest: a level; the sum of its targets without a series of their own, in place of ``target``
         :param begin: ISO 8601, unix seconds, or negative seconds from now on, as is ``end``
-        :param step: seconds; 0 for what suits the range
+        :param step: seconds; 0 for a step that fits the range
         """
 
     @calls("list_metric_series")
     def metric_series(self, metric: str = "", target: str = "") -> Iterator[Data]:
-        """The series of which history is kept, and that one may see."""
+        """Yield the series with stored history that the caller may read."""
 
     def forget_metric_history(self, target: str) -> int:
-        """Forget the history of ``target`` and of what is in it; returns how many series that were."""
+        """Delete the history of ``target`` and of what is in it; return the number of series."""
         answer = self._transport.call("DELETE", "/metrics/history", query={"target": target})
         return int(answer["series"])
 
 
 class MotifApi(OperationCaller):
-    """The methods of :class:`~sluice_client.Client` that are about motifs.
+    """The methods of :class:`~sluice_client.Client` for motifs.
 
-    An object is its account, or project, its container and its name.  What takes longer than ``wait`` (30) seconds is
-    answered with an error, and goes on.
+    An object is its account, or project, its container and its name.  An operation that takes longer than ``wait`` (30)
+    seconds is answered with an error, and continues.
     """
 
     @calls("list_motifs")
     def motifs(self, account: str = "", container: str = "") -> Iterator[Data]:
-        """Objects with motifs, by name."""
+        """Yield objects with motifs, by name."""
 
     @calls("list_motif_templates", "templates")
     def motif_templates(self) -> list[Data]:
-        """The templates that every daemon knows."""
+        """Return the templates that every daemon has."""
 
     @calls("show_motif", name="object_name")
     def motif(self, account: str, container: str, name: str, why: bool = False) -> Data:
-        """The motifs of an object; with ``why`` also what stands in the way of its contraction."""
+        """Return the motifs of an object; with ``why`` also what prevents its contraction."""
 
     def attach_motif(
         self, account: str, container: str, name: str, template: str, params: Mapping[str, Any] | None = None
@@ -285,24 +286,24 @@ class MotifApi(OperationCaller):
     def act_on_motif(
         self, account: str, container: str, name: str, action: str, verify: str = "", wait: float = 0.0
     ) -> Data:
-        """Have an object expanded or contracted; ``action`` is ``expand`` or ``contract``."""
+        """Expand or contract an object; ``action`` is ``expand`` or ``contract``."""
 
     @calls("expand_motifs")
     def expand_all(self, account: str = "", container: str = "") -> Data:
-        """Have all contracted objects of an account, a container or the cluster expanded; the operation."""
+        """Expand all contracted objects of an account, a container or the cluster; return the operation."""
 
     @calls("show_motif_operation", operation_id="operation")
     def motif_operation(self, operation_id: str, wait: float = 0.0) -> Data:
-        """How far an expansion of many objects is."""
+        """Return the progress of an expansion of many objects."""
 
     @calls("cancel_motif_operation", operation_id="operation")
     def cancel_motif_operation(self, operation_id: str) -> Data:
-        """End an expansion of many objects."""
+        """Cancel an expansion of many objects."""
 
     @calls("list_spaces")
     def spaces(self, prefix: str = "") -> Iterator[Data]:
-        """What is kept below a size, by name."""
+        """Yield the spaces, by name."""
 
     @calls("show_space", name="space")
     def space(self, name: str) -> Data:
-        """One space: ``account/container``, ``account``, or ``CLUSTER``."""
+        """Return one space: ``account/container``, ``account``, or ``CLUSTER``."""

@@ -1,7 +1,7 @@
 """The operations of the controller: method, path and parameters of each, as the schema has them.
 
-``make generate`` writes ``operations.json`` out of the schema.  :meth:`OperationCaller.call` calls an operation by its
-id; :func:`calls` makes a method of a signature that says what an operation takes.
+``make generate`` writes ``operations.json`` from the schema.  :meth:`OperationCaller.call` calls an operation by its
+id; :func:`calls` makes a method from a signature with the operation's parameters.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class Operation:
     """One operation.
 
     :param path: with names in braces: ``/nodes/{node}``
-    :param query: names of what may stand behind the question mark, where there is a body
-    :param items: the field of a page with its things; empty where the answer is no page
-    :param has_body: whether what is in neither path nor query is sent as JSON
-    :param is_keyed: whether it takes a key by which it happens once, however often it is sent
+    :param query: names of the parameters behind the question mark, if there is a body
+    :param items: the field of a page with its items; empty if the answer is not a page
+    :param has_body: whether parameters in neither path nor query are sent as JSON
+    :param is_keyed: whether it takes an idempotency key, with which it is executed once
     """
 
     method: str
@@ -66,20 +66,20 @@ class OperationCaller:
         accepted: tuple[int, ...] = (),
         **given: Any,
     ) -> Any:
-        """The answer of an operation, of which each page is fetched when it is needed, where it is a list.
+        """Return the answer of an operation; for a list, an iterator that fetches each page when it is needed.
 
         :param operation: its id in ``/schema``
-        :param whole_body: the body, if not what of ``given`` is in neither path nor query
-        :param etag: refuse (412) when the thing has another one meanwhile
-        :param one_page: give the first page of a list, and not the things of all pages
-        :param once: never send it again; ``accepted``: statuses from 400 on that are no errors
-        :param given: what stands in path, query (where what is empty is left out) and body
-        :raises KeyError: when there is no such operation, or a name of its path is not ``given``
+        :param whole_body: the body, if not the values of ``given`` in neither path nor query
+        :param etag: refuse (412) when the item has another one
+        :param one_page: return the first page of a list, not the items of all pages
+        :param once: never send it again; ``accepted``: statuses from 400 on that are not errors
+        :param given: values for path, query (where empty ones are left out) and body
+        :raises KeyError: for an unknown operation, or when a name of its path is not ``given``
         """
         known = operations()[operation]
         path = known.path.format_map(_QuotedParts(given))
         rest = {name: value for name, value in given.items() if f"{{{name}}}" not in known.path}
-        named = known.query if known.has_body else tuple(rest)  # the controller knows near misses of what it does not
+        named = known.query if known.has_body else tuple(rest)  # the controller reports near misses of unknown names
         query = make_query(**{name: rest.pop(name) for name in named if name in rest})
         if known.items and not one_page:
             return Collection(self._transport, path, known.items).list(**query)
@@ -103,10 +103,10 @@ class _QuotedParts(dict[str, Any]):
 
 
 def calls(operation: str, answer: Callable[[Any], Any] | str = "", **names: Any) -> Callable[[Method], Method]:
-    """A decorator: the method calls ``operation`` with its arguments, but for those that are their defaults.
+    """Decorate a method: it calls ``operation`` with its arguments, except those that have their default values.
 
-    :param answer: the field of the answer that is returned, or what makes that of the answer
-    :param names: what an argument is called by the operation, ``text="policy"``; or other parameters of
+    :param answer: the field of the answer that is returned, or a function of the answer
+    :param names: the operation's name of an argument, ``text="policy"``; or other parameters of
         :meth:`OperationCaller.call`
     """
 

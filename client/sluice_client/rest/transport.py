@@ -3,13 +3,13 @@
 Rules of retrying:
 
 - Only idempotent requests: GET, DELETE, PUT with ``If-Match``, and POST with an idempotency key.  Any other POST is
-  sent once: when its response is lost, only the caller can find out what became of it.
+  sent once: when its response is lost, only the caller can find out its effect.
 - Only after a failed connection, or a 503 with ``Retry-After``.  A time-out is not retried, since more requests do not
   make a slow controller faster.
 - A few times, with growing, jittered pauses, none longer than ``longest``.
-- A truncated response counts as none; so does one that cannot be told from a truncated one.
-- An earlier try whose response was lost may have worked.  So a DELETE that finds nothing after it is done, and a PUT
-  that finds another version after it says so in the error.
+- A truncated response counts as none, also one that cannot be distinguished from a truncated one.
+- An earlier attempt whose response was lost may have worked.  So a DELETE that then finds nothing has succeeded, and
+  the error of a PUT that then finds another version says so.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Retries:
     pause: Callable[[float], object] = field(default=time.sleep, repr=False)
 
     def wait(self, turn: int, asked: float = 0.0) -> None:
-        """Pause after try number ``turn``, from 1 on; ``asked``: the seconds of ``Retry-After``."""
+        """Pause after attempt number ``turn``, from 1 on; ``asked``: the seconds of ``Retry-After``."""
         seconds = max(asked, self.first * 2 ** (turn - 1))
         # jitter: clients that failed together do not retry together
         self.pause(min(seconds, self.longest) * (1 + random.random() / 2))  # noqa: S311 -- spreads, hides nothing
@@ -68,15 +68,15 @@ class Transport:
         self._session.close()
 
     def call(self, method: str, path: str, **more: Any) -> Data:
-        """The JSON of the response, None without a body; ``more`` are fields of :class:`Request`."""
+        """Return the JSON of the response, None without a body; ``more`` are fields of :class:`Request`."""
         data: Data = self.request(Request(method, path, **more)).data
         return data
 
     def request(self, request: Request) -> ApiResponse:
-        """The response to ``request``.
+        """Return the response to ``request``.
 
         :raises ApiError: when the controller refuses
-        :raises Unreachable: when there is no response, or none of the controller
+        :raises Unreachable: when there is no response, or not one of the controller
         """
         response, lost = self._send(request)
         if lost and request.method == "DELETE" and response.status_code == 404:
@@ -89,7 +89,7 @@ class Transport:
             raise
 
     def _send(self, request: Request) -> tuple[Any, bool]:
-        """The last response, and whether the response of an earlier try was lost."""
+        """Return the last response, and whether the response of an earlier attempt was lost."""
         last = self._retries.tries if request.is_repeatable else 1
         lost = False
         for turn in range(1, last + 1):
@@ -133,13 +133,13 @@ class Transport:
         return ApiError(response.status_code, message, problems, response.headers.get("X-Request-Id", ""))
 
     def _complete(self, response: Any) -> Any:
-        """``response``, if it is final and complete.
+        """Return ``response``, if it is final and complete.
 
         :raises Unreachable: for an interim response, or one that ends with the connection and may be truncated
         """
         status, address = response.status_code, self._session.address
         if status < 200:
-            # the final response would be taken for that to the next request
+            # the final response would be taken for that of the next request
             response.connection.close()
             raise Unreachable(f"{address} answered {status} and not what came of it")
         measured = {"content-length", "transfer-encoding"} & {name.lower() for name in response.headers}
@@ -149,6 +149,6 @@ class Transport:
 
 
 def _retry_after(response: Any) -> float | None:
-    """The seconds of ``Retry-After`` of a 503; None without them."""
+    """Return the seconds of ``Retry-After`` of a 503; None without them."""
     value = response.headers.get("Retry-After", "")
     return float(value) if response.status_code == _BUSY and value.isascii() and value.isdigit() else None

@@ -11,15 +11,15 @@ from sluice_client.rest.transport import Data
 
 
 class VolumeApi(OperationCaller):
-    """The methods of :class:`~sluice_client.Client` that are about volumes.
+    """The methods of :class:`~sluice_client.Client` for volumes.
 
-    A volume is its id, or its name where only one is called so.  Each change is an operation, which is returned as it
-    is at once, or at most ``wait`` (30) seconds later.
+    A volume is its id, or its name if that is unique.  Each change is an operation, which is returned in its present
+    state, or after at most ``wait`` (30) seconds.
     """
 
     @calls("list_volumes")
     def volumes(self, project: str = "", name: str = "", tier: str = "") -> Iterator[Data]:
-        """The volumes of the token's project; for an administrator those of all, or of the one with this id."""
+        """Yield the volumes of the token's project; for an administrator those of all, or of the one with this id."""
 
     @calls("show_volume")
     def volume(self, volume: str) -> Data:
@@ -27,83 +27,83 @@ class VolumeApi(OperationCaller):
 
     @calls("show_volume_locality")
     def volume_locality(self, volume: str) -> Data:
-        """Where a volume lies, and who uses it."""
+        """Return the place of a volume, and its attachments."""
 
     @calls("create_volume")
     def create_volume(self, size: int, wait: float = 0.0, **wanted: Any) -> Data:
-        """Have a volume of ``size`` GiB made.
+        """Create a volume of ``size`` GiB.
 
         :param wanted: ``name``, and ``tier`` or demands: ``resiliency``, ``bandwidth``, ``iops``, ``fabric``
         """
 
     @calls("extend_volume")
     def extend_volume(self, volume: str, size: int, wait: float = 0.0) -> Data:
-        """Have a volume grow to ``size`` GiB."""
+        """Extend a volume to ``size`` GiB."""
 
     @calls("retype_volume")
     def retype_volume(self, volume: str, wait: float = 0.0, **wanted: Any) -> Data:
-        """Give a volume another ``tier``, or the cheapest one that meets the demands."""
+        """Change the ``tier`` of a volume, also to the cheapest one that meets the demands."""
 
     @calls("attach_volume")
     def attach_volume(self, volume: str, node: str, wait: float = 0.0, **how: Any) -> Data:
-        """Have a node attach a volume.
+        """Attach a volume to a node.
 
         :param how: ``export`` (``block`` or ``nbd``), ``adopt``
         """
 
     def detach_volume(self, volume: str, wait: float = 0.0, **how: Any) -> Data:
-        """Have a volume detached from its node.
+        """Detach a volume from its node.
 
-        :param how: ``force``, when its konnector does not answer, and ``machine_is_gone``, when that will not come back
+        :param how: ``force``, if its konnector does not answer, and ``machine_is_gone``, if the machine will not return
         """
         path, query = join_path("volumes", volume, "detach"), make_query(wait=wait)
         return self._transport.call("POST", path, body=how or None, query=query, patience=wait)
 
     @calls("delete_volume")
     def delete_volume(self, volume: str, wait: float = 0.0) -> Data:
-        """Have a volume deleted."""
+        """Delete a volume."""
 
     def snapshots(self, volume: str) -> Iterator[Data]:
-        """The snapshots of a volume, newest first."""
+        """Yield the snapshots of a volume, newest first."""
         return Collection(self._transport, join_path("volumes", volume, "snapshots")).list()
 
     @calls("create_snapshot")
     def create_snapshot(self, volume: str, name: str = "", wait: float = 0.0) -> Data:
-        """Have a snapshot made of a volume."""
+        """Create a snapshot of a volume."""
 
     @calls("delete_snapshot")
     def delete_snapshot(self, volume: str, snapshot: str, wait: float = 0.0) -> Data:
-        """Have a snapshot deleted."""
+        """Delete a snapshot."""
 
     @calls("list_volume_operations")
     def volume_operations(self, state: str = "", volume: str = "") -> Iterator[Data]:
-        """Operations on volumes, oldest first."""
+        """Yield operations on volumes, oldest first."""
 
     @calls("show_volume_operation")
     def volume_operation(self, operation: str, wait: float = 0.0) -> Data:
-        """One operation, at most ``wait`` seconds from now if it has not ended."""
+        """Return one operation, after at most ``wait`` seconds if it has not ended."""
 
     def pools(self) -> Iterator[Data]:
-        """Cinder's pools, by name, each with what was ``measured`` of it; None: nothing."""
+        """Yield Cinder's pools, by name, each with its ``measured`` capacity; None: not measured."""
         found = self._transport.call("GET", "/volumes/pools")
         measured = {one["pool"]: one for one in found["measured"]}
         return ({**one, "measured": measured.get(one["name"])} for one in found["pools"])
 
     @calls("calibrate_pool")
     def calibrate_pool(self, pool: str, **measured: Any) -> Data:
-        """Say what was measured of a pool: ``read_bw``, ``write_bw``, ``read_iops``, ``write_iops``."""
+        """Set the measured capacity of a pool: ``read_bw``, ``write_bw``, ``read_iops``, ``write_iops``."""
 
     @calls("measure_pool")
     def measure_pool(self, pool: str, node: str, wait: float = 0.0, **how: Any) -> Data:
-        """Have a node measure a pool with fio.
+        """Measure a pool with fio on a node.
 
         :param how: ``seconds`` for each figure, ``size`` of the volume that is made for it, in GiB
         """
 
     @calls("match_tier")
     def match_tier(self, **demands: Any) -> Data:
-        """The cheapest tier that meets demands now; ``size`` in GiB is one, too."""
+        """Return the cheapest tier that meets demands now; ``size`` in GiB is one, too."""
 
     @calls("mend_tier")
     def mend_tier(self, tier: str) -> Data:
-        """Put the volume type of a tier right in Cinder."""
+        """Restore the volume type of a tier in Cinder."""

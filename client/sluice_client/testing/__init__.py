@@ -96,7 +96,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def catalogue(url: str) -> dict[str, Any]:
-    """Keystone's response to a request for a token, with the controller at ``url`` in the catalogue."""
+    """Return Keystone's response to a request for a token, with the controller at ``url`` in the catalogue."""
     default = {"id": "default", "name": "Default"}
     endpoint = {"id": "e", "interface": "public", "region": "R", "region_id": "R", "url": url}
     token = {

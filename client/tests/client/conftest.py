@@ -1,4 +1,4 @@
-"""A real API with a real Redis and a small Swift for the code of filters, one for all tests of this room."""
+"""A real API with a real Redis and a small Swift for the code of filters, one for all tests of this package."""
 
 from __future__ import annotations
 
@@ -68,7 +68,9 @@ class ApiServer(Server):
 
 
 class FakeCodeSwift(BaseHTTPRequestHandler):
-    """Tokens for everybody, objects in a dictionary; it knows two storage policies, and one place of each object."""
+    """Issues tokens to every user, stores objects in a dictionary; it has two storage policies, and one place of each
+    object.
+    """
 
     def log_message(self, *args):
         pass
@@ -117,7 +119,7 @@ def api(tmp_path_factory, redis_server, swift):
 
 @pytest.fixture
 def store(redis_server):
-    """What is behind the API, empty for each test."""
+    """The store behind the API, empty for each test."""
     made = Store(redis_server.url, PREFIX)
     made.client.flushdb()
     yield made
@@ -132,7 +134,7 @@ def client(api, store):
 
 @pytest.fixture
 def node(store):
-    """A function that lets an agent of a node report that it applied everything, or what else is said."""
+    """A function that lets an agent of a node report that it applied everything, or the given report."""
 
     def report(name="n1", **more):
         head = store.head()
@@ -144,7 +146,7 @@ def node(store):
 
 @pytest.fixture
 def sluice(api, store, capsys):
-    """A function that runs ``sluice`` with these words and returns what it said; the token never is."""
+    """A function that runs ``sluice`` with these words and returns its output, which never has the token."""
 
     def run(*words, status=0, start=None):
         begin = ["--url", api.url, "--token-file", str(api.token)] if start is None else start
@@ -162,7 +164,7 @@ def sluice(api, store, capsys):
 
 @pytest.fixture(scope="session")
 def plugin_folder(tmp_path_factory):
-    """The metadata of a distribution that declares the plugin as setup.cfg does, whatever is installed."""
+    """The metadata of a distribution that declares the plugin as setup.cfg does, for any installation."""
     from docs.generated.commands import entry_points
 
     folder = tmp_path_factory.mktemp("plugin")
@@ -176,7 +178,7 @@ def plugin_folder(tmp_path_factory):
 
 @pytest.fixture
 def openstack(api, store, plugin_folder):
-    """A function that runs ``openstack sluice`` as a process of its own; no token is ever said."""
+    """A function that runs ``openstack sluice`` in a process of its own; its output never has a token."""
 
     def run(*words, status=0, env=None):
         bare = {name: value for name, value in os.environ.items() if not name.startswith(("OS_", "SLUICE_"))}
@@ -204,6 +206,6 @@ def stub():
 
 @pytest.fixture
 def nobody():
-    """The address of a controller that is not there."""
+    """The address of a controller that does not exist."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         return f"http://127.0.0.1:{free.getsockname()[1]}"

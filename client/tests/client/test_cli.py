@@ -1,4 +1,4 @@
-"""The command line itself: options, help, exit status, and errors; what it says of each resource is elsewhere."""
+"""The command line itself: options, help, exit status, and errors; other tests check the output of resources."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The client against a controller that answers what the test says."""
+"""The client against a controller with scripted answers."""
 
 import hashlib
 import io

@@ -8,7 +8,7 @@ import pytest
 from sluice_client.cli import main
 from sluice_client.commands import COMMANDS, EARLIER
 
-#: What asks each shell for candidates: the script is in $1, what was typed is in the arguments behind it.
+#: Requests candidates from each shell: the script is in $1, the typed words are the arguments behind it.
 ASK = {
     "bash": """
         source "$1"; shift
@@ -44,7 +44,7 @@ TYPED = {
 
 @pytest.fixture(params=ASK)
 def propose(request, capsys, tmp_path):
-    """A function that asks a shell what it proposes for words."""
+    """A function that returns a shell's proposals for words."""
     shell = request.param
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")

@@ -1,4 +1,4 @@
-"""Which settings say where the controller is and who asks: options, the environment, then a cloud."""
+"""The settings of address and identity: options, the environment, then a cloud."""
 
 import sys
 
@@ -10,12 +10,12 @@ from sluice_client.connection import Settings
 from sluice_client.errors import ClientError
 from sluice_client.testing import StubController, catalogue
 
-# openstacksdk says so of its own configuration
+# openstacksdk warns so about its own configuration
 pytestmark = pytest.mark.filterwarnings("ignore:Support for InfluxDB")
 
 HERE, THERE = "http://127.0.0.1:1", "http://127.0.0.1:2"
 ENVIRON = {"SLUICE_URL": THERE, "SLUICE_TOKEN_FILE": "there", "OS_CLOUD": "acme"}
-#: Options (URL, file of the token, cloud), environment → what counts of them.
+#: Options (URL, file of the token, cloud), environment → the effective ones.
 CASES = {
     "nothing": ((None, None, None), {}, (None, None, None)),
     "the environment": ((None, None, None), ENVIRON, (THERE, "there", None)),

@@ -1,4 +1,4 @@
-"""``openstack sluice …`` as a process of its own; its start takes seconds, so few of them.
+"""``openstack sluice …`` in a process of its own; its start takes seconds, so there are few tests.
 
 The options are those of docs/cli/index.md.
 """

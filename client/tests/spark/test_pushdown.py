@@ -1,4 +1,4 @@
-"""What Spark's filters become, without Spark running."""
+"""The conditions of Spark's filters, without Spark running."""
 
 import pytest
 from pyspark.sql import datasource as ds

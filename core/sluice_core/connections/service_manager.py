@@ -1,8 +1,8 @@
-"""Tells the service manager (systemd) that this process serves, and that its main loop turns: sd_notify(3).
+"""Notifies the service manager (systemd) that this process serves, and that its main loop runs: sd_notify(3).
 
 A unit with ``Type=notify`` has started when :meth:`ServiceManager.ready` was called.  With ``WatchdogSec=`` the manager
-restarts a process that is not heard of for that long, so :meth:`ServiceManager.alive` is called by the main loop and by
-nobody else: a thread of its own would go on while the loop stands still.
+restarts a process that sends no sign of life for that long.  Only the main loop calls :meth:`ServiceManager.alive`: a
+separate thread would continue while the main loop is blocked.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _PROCESS: Final = "WATCHDOG_PID"
 class ServiceManager:
     """
     :param address: path of the manager's datagram socket, `@name` for an abstract one; empty: there is no manager, and
-        all that is said goes nowhere
-    :param interval: seconds between two signs of life; 0: nobody waits for them
+        nothing is sent
+    :param interval: seconds between two signs of life; 0: the manager expects none
     """
 
     def __init__(self, address: str = "", interval: float = 0.0) -> None:
@@ -35,37 +35,41 @@ class ServiceManager:
 
     @classmethod
     def from_environment(cls, environment: MutableMapping[str, str] = os.environ) -> ServiceManager:
-        """The manager that started this process; what names it is taken away, so that no child speaks in our name."""
+        """The manager that started this process; its environment variables are removed, so that child processes do not
+        notify it.
+        """
         address = environment.pop(_SOCKET, "")
         microseconds, process = environment.pop(_SECONDS, ""), environment.pop(_PROCESS, "")
         is_ours = process in ("", str(os.getpid()))
-        # twice in the time after which the manager acts, as sd_watchdog_enabled(3) recommends
+        # half of the time after which the manager acts, as sd_watchdog_enabled(3) recommends
         interval = int(microseconds) / 2e6 if microseconds.isdigit() and is_ours else 0.0
         return cls(address, interval)
 
     def ready(self) -> None:
-        """Say that this process serves; said once, however often it is called."""
+        """Notify the manager that this process serves; repeated calls send nothing."""
         if not self._is_ready:
             self._is_ready = True
             self._send("READY=1")
 
     def stopping(self) -> None:
-        """Say that this process ends, which may take a while."""
+        """Notify the manager that this process stops, which may take a while."""
         self._send("STOPPING=1")
 
     def alive(self) -> None:
-        """Give a sign of life."""
+        """Send a sign of life."""
         if self._interval:
             self._send("WATCHDOG=1")
 
     def keep_alive(self, pause: Callable[[float], object]) -> None:
-        """Give signs of life for ever; ``pause`` waits for some seconds as the main loop's green threads do."""
+        """Send signs of life without end; ``pause`` waits for some seconds, in the way of the main loop's green
+        threads.
+        """
         while self._interval:
             self.alive()
             pause(self._interval)
 
     async def keep_loop_alive(self) -> None:
-        """The same in a task of asyncio's loop, until it is cancelled."""
+        """Send signs of life in a task of asyncio's loop, until it is cancelled."""
         while self._interval:
             self.alive()
             await asyncio.sleep(self._interval)
@@ -78,4 +82,4 @@ class ServiceManager:
                 sender.connect(self._address)
                 sender.sendall(state.encode())
         except OSError as error:
-            log.warning("the service manager did not hear `%s`: %s", state, error)
+            log.warning("the service manager did not receive `%s`: %s", state, error)

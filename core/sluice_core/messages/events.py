@@ -1,4 +1,4 @@
-"""Events: what went wrong anywhere in the cluster, as the log in Redis keeps it (``sluice_core.store.events``)."""
+"""Events: failures anywhere in the cluster, as the log in Redis keeps them (``sluice_core.store.events``)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ MOTIF_MISMATCH: Final = "motif_mismatch"
 NAME_TAKEN_OVER: Final = "name_taken_over"
 EVENTS_LEFT_OUT: Final = "events_left_out"
 
-#: Kinds that tell a beginning or an end: each says something new, however soon it comes again.
+#: Kinds that mark a beginning or an end: each repetition is logged, however soon it comes.
 TRANSITIONS: Final = frozenset(
     {
         NODE_AWAY,
@@ -61,14 +61,14 @@ TRANSITIONS: Final = frozenset(
     }
 )
 
-#: Kind → its severity, and what happened; the documentation is compared with it.
+#: Kind → its severity, and its description; the documentation is compared with it.
 KINDS: Final[Mapping[str, tuple[str, str]]] = {
     REFUSED: (WARNING, "a node refuses what a policy sets"),
     TRIAL_FAILED: (WARNING, "uploaded code failed its trial, so the API did not take it"),
     CODE_UNUSABLE: (ERROR, "a node cannot use the newest revision of uploaded code"),
     NODE_AWAY: (ERROR, "a node's agent has been silent for longer than `node_timeout`"),
     NODE_FAILED: (ERROR, "a node's agent reports another state than `ok`"),
-    NODE_WELL: (INFO, "such a node reports again, or is `ok` again"),
+    NODE_WELL: (INFO, "a silent or failed node reports again, or is `ok` again"),
     ENVIRONMENT_FAILED: (ERROR, "an isolated environment of a node does not work"),
     PLUGIN_LEFT_OUT: (WARNING, "a Swift process of a node runs without an installed plugin"),
     POLICY_SUSPENDED: (ERROR, "a policy's actor failed, or cannot run"),
@@ -83,10 +83,10 @@ KINDS: Final[Mapping[str, tuple[str, str]]] = {
     VOLUME_DETACHED: (INFO, "Cinder detached a volume"),
     VOLUME_FAILED: (
         ERROR,
-        "Cinder could not do what was asked of a volume, or a konnector has a broken one, or one that it cannot let go",
+        "an operation on a volume failed, or a konnector has a broken volume, or one that it cannot detach",
     ),
     MOTIF_CONTRACTED: (INFO, "objects of a space give up their bytes for the first time since its daemon began"),
-    MOTIF_THRASHING: (WARNING, "a space stays above its target: what was contracted is read again too soon"),
+    MOTIF_THRASHING: (WARNING, "a space stays above its target: contracted objects are read again too soon"),
     MOTIF_DETACHED: (WARNING, "a source of an object is gone, so its motif was detached and its bytes stay"),
     MOTIF_MISMATCH: (ERROR, "a motif made other bytes than a contracted object had, which was not stored"),
     NAME_TAKEN_OVER: (ERROR, "a built-in of this version has the name of a registered metric, term or filter"),
@@ -98,10 +98,10 @@ KINDS: Final[Mapping[str, tuple[str, str]]] = {
 class Event(Message):
     """A failure, or the end of one.
 
-    ``at``: unix time when it was noticed.  ``source`` is whose events it counts among, when the rate of each source is
-    bounded: a node, an actor host, ``api`` or ``bandwidth``.  ``subject`` says what it is about beside ``node`` and
-    ``policy``: code, a plugin, an environment.  ``fields`` are further values, by name.  A newer version may log kinds
-    that are not in :data:`KINDS`.  ``id`` is where it stands in the log; whoever reads it there sets it.
+    ``at``: unix time of detection.  ``source`` is the source whose rate of events is limited: a node, an actor host,
+    ``api`` or ``bandwidth``.  ``subject`` is the subject besides ``node`` and ``policy``: code, a plugin, an
+    environment.  ``fields`` are further values, by name.  A newer version may log kinds that are not in :data:`KINDS`.
+    ``id`` is the position in the log; the reader of the log sets it.
     """
 
     at: float
@@ -119,7 +119,7 @@ class Event(Message):
 
     @classmethod
     def make(cls, at: float, kind: str, text: str, source: str, **more: Any) -> Self:
-        """An event of one of :data:`KINDS`, with its severity; ``more`` are further fields."""
+        """Return an event of one of :data:`KINDS`, with its severity; ``more`` are further fields."""
         return cls(at, KINDS[kind][0], kind, text, source, **more)
 
     @classmethod
@@ -136,7 +136,7 @@ class Event(Message):
 
     @property
     def repeats(self) -> str:
-        """Equal for two events of one source of which the later says nothing new; empty when none can."""
+        """A key that is equal for two events of one source if the later one adds nothing; empty if it cannot repeat."""
         if self.kind in TRANSITIONS:
             return ""
         return "\n".join((self.kind, self.node, self.policy, self.subject))

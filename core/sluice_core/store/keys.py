@@ -29,71 +29,71 @@ class Keys:
 
     history = _Key("String: id of the current history; a wiped Redis has none, so agents notice.")
     epoch = _Key("Integer: number of changes committed in this history.")
-    adopted = _Key("String ``history:epoch``: an operator told agents to take this history as it is.")
-    adoptions = _Key("List of JSON, newest first, 100 kept: who adopted which history when.")
-    assignments = _Key("Hash assignment id → JSON: what agents put into their snapshots.")
+    adopted = _Key("String ``history:epoch``: an operator ordered agents to accept this history.")
+    adoptions = _Key("List of JSON, newest first, 100 kept: adopted histories, with user and time.")
+    assignments = _Key("Hash assignment id → JSON: the assignments in agents' snapshots.")
     policies = _Key("Hash policy id → JSON: sentence and plan, the controller's metadata store.")
     uploads = _Key("Hash keyword → JSON: filters registered at run time; their code lies in Swift.")
     registry = _Key("Hash ``kind/name`` → JSON: groups and their members, terms, aliases and the like.")
-    states = _Key("Hash policy id → JSON: what a restarted actor continues from.")
-    versions = _Key("Hash ``kind/id`` → integer: what an expected version is compared with.")
+    states = _Key("Hash policy id → JSON: the state from which a restarted actor continues.")
+    versions = _Key("Hash ``kind/id`` → integer: compared with expected versions.")
     epochs = _Key("Hash policy id → epoch of the last change of its assignments: enforced from there on.")
     changes = _Key("Stream: one entry per change, its id is ``<epoch>-0``, trimmed at a length.")
-    past = _Key("Stream: what each change of policies, uploads and the registry replaced, ids ``<epoch>-<part>``.")
+    past = _Key("Stream: replaced documents of policies, uploads and the registry, ids ``<epoch>-<part>``.")
     nodes = _Key("Hash node id → JSON: epoch applied (the ACK), refusals, health.")
-    acks = _Key("Pub/sub channel: ``node epoch`` after each ACK, for whoever waits for a roll-out.")
-    watched = _Key("Sorted set policy id → unix time until which somebody looks at its metric values.")
+    acks = _Key("Pub/sub channel: ``node epoch`` after each ACK, for requests that wait for a roll-out.")
+    watched = _Key("Sorted set policy id → unix time until which its metric values are observed.")
     observed = _Key("Hash policy id → JSON: last metric values of the watched policies.")
     hosts = _Key("Hash actor host id → JSON: its report, for ``/health``.")
-    owners = _Key("Hash slot → ``<term> <host>``: who acts for the policies in it; field ``*`` counts the terms.")
-    services = _Key("Hash assignment id → JSON: what the service of a third party answered to the call about it.")
-    events = _Key("Stream: what went wrong anywhere, in the order in which it was logged, trimmed at a length.")
-    event_sources = _Key("Hash source of events → JSON: what it may still log, and how many were left out.")
-    node_problems = _Key("Hash node → JSON: what is wrong with it and was logged, for whoever watches nodes next.")
-    accounts = _Key("Sorted set of accounts, all of one score: found by agents that measure what is stored.")
-    account_requests = _Key("Sorted set name → unix time: who waits until all accounts of the cluster are in the list.")
-    account_reports = _Key("Hash node id → JSON: which requests its accounts answer, and which devices were read.")
-    account_readers = _Key("Sorted set node id → unix time at which its agent said that it reads its accounts.")
-    rewrites = _Key("Hash job id → JSON: rewrites of stored objects, as they were ordered.")
-    rewrite_orders = _Key("Hash assignment id → JSON: the rewrites that its EXISTING ordered, and what it said then.")
-    volumes = _Key("Hash volume id → JSON: what Sluice itself knows of a volume, its fixed filters above all.")
+    owners = _Key("Hash slot → ``<term> <host>``: the host of its policies' actors; field ``*`` counts the terms.")
+    services = _Key("Hash assignment id → JSON: the last answer of the federated service to its call.")
+    events = _Key("Stream: failures in the cluster, in the order in which they were logged, trimmed at a length.")
+    event_sources = _Key("Hash source of events → JSON: its token bucket, and how many events were left out.")
+    node_problems = _Key("Hash node → JSON: its logged problems, for the next host that watches nodes.")
+    accounts = _Key("Sorted set of accounts, all of one score: found by agents that measure stored bytes.")
+    account_requests = _Key("Sorted set name → unix time: requests for a complete list of the cluster's accounts.")
+    account_reports = _Key("Hash node id → JSON: the requests that its accounts answer, the devices read.")
+    account_readers = _Key("Sorted set node id → unix time of its agent's report that it reads accounts.")
+    rewrites = _Key("Hash job id → JSON: rewrites of stored objects, as they were submitted.")
+    rewrite_orders = _Key("Hash assignment id → JSON: the rewrites that its EXISTING submitted, its parameters.")
+    volumes = _Key("Hash volume id → JSON: Sluice's own data of a volume, mainly its fixed filters.")
     volume_operations = _Key("Hash operation id → JSON: operations on volumes, finished or undone after a crash.")
-    pools = _Key("Hash name of a pool of Cinder → JSON: capacity and capabilities as it reported them last.")
-    pool_calibrations = _Key("Hash name of a pool → JSON: what was measured of it.")
-    volume_report = _Key("String of JSON: what volumes did lately, for Prometheus; expires when nobody measures.")
+    pools = _Key("Hash name of a pool of Cinder → JSON: capacity and capabilities from its last report.")
+    pool_calibrations = _Key("Hash name of a pool → JSON: its measured capacity.")
+    volume_report = _Key("String of JSON: recent activity of volumes, for Prometheus; expires when no host measures.")
     tiers = _Key("Hash name → JSON: classes of volumes, each a volume type of Cinder.")
     metric_series = _Key("Hash metric, level and path → JSON: the series of the history of metrics.")
     motif_daemons = _Key("Hash name → JSON: daemons of motifs, their templates.")
-    motif_daemons_seen = _Key("Sorted set name → unix time: when each daemon of motifs said that it runs.")
+    motif_daemons_seen = _Key("Sorted set name → unix time: the last sign of life of each daemon of motifs.")
     motif_calls = _Key("List of ``<until> <JSON>``, bounded: calls that wait for a daemon of motifs.")
-    motif_operations = _Key("Hash id → JSON: expansions of everything, as far as they are.")
-    motif_operation_leases = _Key("Sorted set id → unix time until which a daemon works at the operation.")
-    motif_operation_owners = _Key("Hash id → the daemon that works at the operation.")
+    motif_operations = _Key("Hash id → JSON: expansions of all motifs, with their progress.")
+    motif_operation_leases = _Key("Sorted set id → unix time until which a daemon works on the operation.")
+    motif_operation_owners = _Key("Hash id → the daemon that works on the operation.")
     motif_activity = _Key(
         "Stream, trimmed at a length: opens and changes of objects with motifs, from daemon to daemon."
     )
-    motif_spaces = _Key("Sorted set path → unix time: when the owner of each space has reported, bounded.")
-    motif_space_reports = _Key("Hash path → JSON: what the owners of spaces have reported.")
-    motif_leases = _Key("Hash: run of Redis, since when it is known, last token; what leases of motifs are granted by.")
-    motif_items = _Key("Sorted set of objects that have motifs, all of one score: what a scan would find.")
-    motif_scan = _Key("String: there once a scan has found all objects with motifs, and gone when Redis has lost them.")
-    bandwidth = _Key("String of JSON: what was measured and assigned in the last second; expires when nobody divides.")
+    motif_spaces = _Key("Sorted set path → unix time: the last report of the owner of each space, bounded.")
+    motif_space_reports = _Key("Hash path → JSON: reports of the owners of spaces.")
+    motif_leases = _Key("Hash: run of Redis and its first sight, last token, by which leases of motifs are granted.")
+    motif_items = _Key("Sorted set of objects that have motifs, all of one score: the result of a scan.")
+    motif_scan = _Key("String: exists after a scan of all objects with motifs, until Redis has lost them.")
+    bandwidth = _Key("String of JSON: bandwidth of the last second; expires when no host divides.")
 
     def promises(self, digest: str) -> str:
-        """String of JSON: how promises are shown of which nothing moves; expires with the last that names it."""
+        """String of JSON: the objectives without traffic; expires with the last report that names it."""
         return f"{self.prefix}:promises:{digest}"
 
     def rewrite(self, job_id: str, part: str) -> str:
-        """A ``part`` of what is known of a rewrite.
+        """A ``part`` of the state of a rewrite.
 
-        ``units`` (list: what is to do), ``leases`` (sorted set: unit → unix time at which its claim ends), ``markers``
-        (hash unit → JSON: last name that is done, number of the claim), ``progress`` (hash of counters), ``pace``
+        ``units`` (list: pending work), ``leases`` (sorted set: unit → unix time at which its claim ends), ``markers``
+        (hash unit → JSON: last completed name, number of the claim), ``progress`` (hash of counters), ``pace``
         (string: unix time up to which the rate is reserved), ``failures`` (list of JSON, newest first).
         """
         return f"{self.prefix}:rewrite:{job_id}:{part}"
 
     def motif_calls_taken(self, daemon: str) -> str:
-        """List: the calls that a daemon of motifs has in hand."""
+        """List: the calls that a daemon of motifs has claimed."""
         return f"{self.prefix}:motif_calls_taken:{daemon}"
 
     def motif_answer(self, call_id: str) -> str:

@@ -1,4 +1,4 @@
-"""What a service manager hears, on a real datagram socket in its place."""
+"""Messages to a service manager, received on a real datagram socket in its place."""
 
 import asyncio
 import os
@@ -82,4 +82,4 @@ def test_children_do_not_speak_in_the_name_of_the_process():
 
 def test_a_manager_that_is_gone_stops_nobody(tmp_path, caplog):
     ServiceManager(str(tmp_path / "none")).ready()
-    assert "did not hear `READY=1`" in caplog.text
+    assert "did not receive `READY=1`" in caplog.text

@@ -1,1 +1,1 @@
-"""What a sentence may name: filters, metrics, terms, aliases."""
+"""The words that a sentence may name: filters, metrics, terms, aliases."""

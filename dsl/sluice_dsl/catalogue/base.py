@@ -1,7 +1,7 @@
 """The vocabulary that sentences are checked against.
 
-The language itself knows no filter and no metric: a :class:`Catalogue` does.  The controller
-builds one from what is installed and registered; tests and ``sluice-dsl`` build one by hand.
+The language itself defines no filter and no metric: a :class:`Catalogue` does.  The controller
+builds one from the installed and registered words; tests and ``sluice-dsl`` build one by hand.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ALL_ERASURE_CODED: Final = "all"
 SOME_ERASURE_CODED: Final = "some"
 #: The levels of a cluster without volumes.
 OBJECT_LEVELS: Final = (OBJECT, CONTAINER, TENANT, CLUSTER)
-#: Stands in ``erasure_coded`` for containers that nobody has listed.
+#: Stands in ``erasure_coded`` for containers that are not listed.
 ANY_CONTAINER: Final = "*"
 
 
@@ -33,27 +33,27 @@ class ActionAlias:
 
 @dataclass(frozen=True, slots=True)
 class MetricAlias:
-    """Another word for ``metric``, in sentences about targets of ``level`` alone unless that is empty."""
+    """Another word for ``metric``, only in sentences about targets of ``level``, unless that is empty."""
 
     metric: str
     level: str = ""
 
 
 def no_volumes(name: str) -> Sequence[Target]:
-    """What a name means where there are no volumes: nothing."""
+    """Return the volumes of a name where there are no volumes: none."""
     return ()
 
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """Everything a sentence may name.
+    """All words that a sentence may name.
 
     Keys of ``actions`` are lower case, those of ``metrics`` and ``terms`` upper case.  ``terms``
     maps a coined term to type patterns (``DOCS`` → ``("pdf", "doc")``).  ``aliases`` maps a word to
     a target.  ``groups`` maps a group's name to the level of its members.  ``tenants`` maps a
-    project's name to its Swift account; a name that is not in it is taken as an account itself.
+    project's name to its Swift account; a name that is not in it is an account itself.
     ``levels`` are the target levels that can be enforced here.  ``actions_by_alias`` (lower case) and
-    ``metrics_by_alias`` (upper case) are further words for what is in the first two.
+    ``metrics_by_alias`` (upper case) are further words for entries of the first two.
     """
 
     actions: Mapping[str, ActionInfo] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Catalogue:
     groups: Mapping[str, str] = field(default_factory=dict)
     tenants: Mapping[str, str] = field(default_factory=dict)
     default_tenant: str = ""
-    #: Keyword → what refuses parameters that do not go together, by raising a ``CallerError``.
+    #: Keyword → a check of the parameters together, which raises a ``CallerError``.
     trials: Mapping[str, Callable[[Mapping[str, Scalar]], object]] = field(default_factory=dict)
     levels: tuple[str, ...] = OBJECT_LEVELS
     actions_by_alias: Mapping[str, ActionAlias] = field(default_factory=dict)
@@ -71,13 +71,13 @@ class Catalogue:
     #: Containers (``account/container``) on erasure-coded storage policies; ``*`` beside them when the
     #: cluster has such a policy and not all of its containers are listed.  Empty: no such policy.
     erasure_coded: frozenset[str] = frozenset()
-    #: What an account's name begins with, where a tenant is a project or such an account; empty: any name is one.
+    #: Prefix of accounts' names, where a tenant is a project or such an account; empty: any name is one.
     account_prefix: str = ""
-    #: Names of the nodes that there are now; called when a sentence names one.  Empty where nobody knows.
+    #: Returns the names of the current nodes; called when a sentence names one.  Returns nothing when they are unknown.
     known_nodes: Callable[[], Collection[str]] = tuple
-    #: The volumes that a name, ``tenant/name`` or an id may mean, by their paths; called when a sentence names one.
+    #: Returns the volumes that a name, ``tenant/name`` or an id may mean; called when a sentence names one.
     volumes: Callable[[str], Sequence[Target]] = no_volumes
-    #: Names of volumes that a near miss is looked for among.
+    #: Names of volumes among which a near miss is searched.
     volume_names: Callable[[], Collection[str]] = tuple
     #: Templates of motifs by keyword; their parameters are those of ``motif`` with that template.
     templates: Mapping[str, ActionInfo] = field(default_factory=dict)
@@ -99,7 +99,7 @@ class Catalogue:
         return self.tenants.get(tenant, tenant)
 
     def erasure_coding(self, target: Target) -> str:
-        """How much of ``target`` is erasure-coded: all, some (or unknown), or (empty) nothing."""
+        """Return how much of ``target`` is erasure-coded: all, some (or unknown), or (empty) nothing."""
         if not self.erasure_coded or target.level == VOLUME:
             return ""
         if target.select == NAME and target.level in (CONTAINER, OBJECT):
@@ -113,10 +113,10 @@ class Catalogue:
 
 
 def expand_aliases(sentence: Sentence, catalogue: Catalogue) -> Sentence:
-    """``sentence`` with keywords of the vocabulary in place of aliases, as which it is checked.
+    """Return ``sentence`` with keywords of the vocabulary in place of aliases; the checks read this form.
 
-    Spans stay where the sentence has its words, so that an error points at what was written; a parameter that comes
-    with the alias points at the alias.  The canonical text keeps the alias.
+    Spans stay at the words of the sentence, so that an error points at the source; a parameter that comes with the
+    alias points at the alias.  The canonical text keeps the alias.
     """
     if not any(one.keyword.text in catalogue.actions_by_alias for one in sentence.actions):
         return sentence
@@ -129,7 +129,7 @@ def _expanded(action: Action, catalogue: Catalogue) -> Action:
         return action
     span = action.keyword.span
     given = {one.name.text for one in action.parameters}
-    # what the sentence says itself comes before what the alias brings; DELETE takes no parameters
+    # parameters of the sentence replace those of the alias; DELETE takes no parameters
     brought = tuple(
         Parameter(Word(name, span=span), Word(value, span=span), span=span)
         for name, value in alias.params.items()

@@ -1,4 +1,4 @@
-"""What a catalogue has beside the vocabulary on a cluster with volumes, and on one with motif daemons."""
+"""Additions to the vocabulary on a cluster with volumes, and on one with motif daemons."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from sluice_volumes.actions import VOLUME_ACTIONS
 from sluice_volumes.messages import VolumeRecord
 from sluice_volumes.metrics import POOL_METRICS, VOLUME_METRICS
 
-#: Names that a near miss is looked for among; comparing a word with that many takes some 20 ms.
+#: Names among which a near miss is searched; comparing a word with that many takes some 20 ms.
 MOST_NAMES: Final = 1000
 
 
 class VolumeIndex:
-    """Volumes by what a sentence may call them; names are not unique, so that one may mean several."""
+    """Volumes by their names in sentences; a name is not unique, so it may mean several volumes."""
 
     def __init__(self, records: Iterable[VolumeRecord]) -> None:
         self._by_id: dict[str, VolumeRecord] = {}
@@ -32,20 +32,20 @@ class VolumeIndex:
                 self._by_name.setdefault(volume.name, []).append(volume)
 
     def find(self, written: str, account_of: Callable[[str], str]) -> list[Target]:
-        """The volumes that ``written``, a name, ``tenant/name``, ``tenant/id`` or an id, may mean.
+        """Return the volumes that ``written``, a name, ``tenant/name``, ``tenant/id`` or an id, may mean.
 
         :param account_of: the Swift account of a tenant's name
         """
         matching = self._called(written)
         tenant, slash, rest = written.partition("/")
         inside = self._called(rest) if slash else []
-        if inside:  # only then is it worth asking whose account that is
+        if inside:  # only then is the account of the tenant needed
             account = account_of(tenant)
             matching += [one for one in inside if one.account == account]
         return list({one.id: Target(VOLUME, NAME, one.path, one.name) for one in matching}.values())
 
     def names(self) -> Collection[str]:
-        """Names to find a near miss among."""
+        """Names among which a near miss is searched."""
         return tuple(islice(self._by_name, MOST_NAMES))
 
     def __len__(self) -> int:
@@ -73,7 +73,7 @@ def with_volumes(
 
 
 def with_motifs(catalogue: Catalogue, templates: Mapping[str, ActionInfo]) -> Catalogue:
-    """``catalogue`` where daemons make objects again, by ``templates``, and spaces are measured."""
+    """Return ``catalogue`` of a cluster whose daemons expand objects by ``templates`` and measure spaces."""
     own = {one.keyword: _with_choices(one, templates) for one in MOTIF_ACTIONS}
     measured = {one.name: one for one in MOTIF_METRICS}
     return replace(

@@ -1,12 +1,12 @@
-"""The catalogues of ``sluice-dsl``: a cluster that runs everything we ship, or what a JSON file says of one.
+"""The catalogues of ``sluice-dsl``: a cluster with all filters and services of Sluice, or one described in a JSON file.
 
-On the first one motif daemons and konnectors run, so that their actions, metrics and targets are available as they are
-to the API of such a cluster.  Groups, aliases, uploaded code and registered words are known only from a file; a tenant,
-a container, an object and a volume may have any name.
+In the first one motif daemons and konnectors run, so that their actions, metrics and targets are available as in the
+API of such a cluster.  Groups, aliases, uploaded code and registered words are known only from a file; a tenant, a
+container, an object and a volume may have any name.
 
 The keys of a file (``--catalogue``) are the fields of :class:`~sluice_dsl.catalogue.base.Catalogue`; a key that is
-missing keeps what the offline catalogue has.  ``actions`` and ``metrics`` are lists of objects whose members are the
-fields of :class:`~sluice_core.describe.ActionInfo` and :class:`~sluice_core.describe.MetricInfo`.  ``volumes`` is a
+missing keeps the value of the offline catalogue.  ``actions`` and ``metrics`` are lists of objects whose members are
+the fields of :class:`~sluice_core.describe.ActionInfo` and :class:`~sluice_core.describe.MetricInfo`.  ``volumes`` is a
 list of objects with ``id``, ``account`` and ``name``; with it, even an empty one, the cluster has volumes.
 """
 
@@ -30,14 +30,14 @@ from sluice_volumes.messages import VolumeRecord
 
 
 def offline_catalogue() -> Catalogue:
-    """What sentences are checked against without a cluster."""
+    """The catalogue against which sentences are checked without a cluster."""
     native = default_catalogue()
     whole = with_motifs(native, {one.keyword: one for one in BUILTIN_TEMPLATES})
     return with_volumes(whole, unknown_volumes(native.account), tuple)
 
 
 def unknown_volumes(account_of: Callable[[str], str]) -> Callable[[str], list[Target]]:
-    """What finds the one volume that a name means where any name may be a volume's.
+    """Return a function that finds one volume for each name, for catalogues in which any name may be a volume's.
 
     :param account_of: the Swift account of a tenant's name
     """
@@ -52,7 +52,7 @@ def unknown_volumes(account_of: Callable[[str], str]) -> Callable[[str], list[Ta
 def load_catalogue(path: str | Path) -> Catalogue:
     """The catalogue in the file at ``path``.
 
-    :raises CallerError: when the file cannot be read or is no catalogue
+    :raises CallerError: when the file cannot be read or is not a catalogue
     """
     try:
         data = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -74,7 +74,7 @@ def load_catalogue(path: str | Path) -> Catalogue:
     volumes: VolumeIndex | None = fields.pop(_VOLUMES, None)
     shipped = offline_catalogue()
     described = fields.get("actions", shipped.actions)
-    # a check belongs to the filter that we ship: another one of that keyword is checked by its description alone
+    # a check belongs to Sluice's own filter: another filter of that keyword is checked by its description only
     others = {word for word, info in shipped.actions.items() if described.get(word) != info}
     trials = {word: one for word, one in shipped.trials.items() if word not in others}
     made = replace(shipped, trials=trials, **fields)

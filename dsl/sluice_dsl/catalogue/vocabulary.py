@@ -1,13 +1,14 @@
-"""Built-in vocabulary: actions that are no filters, terms for media types, and the catalogue that all others extend.
+"""Built-in vocabulary: actions that are not filters, terms for media types, and the catalogue that all others extend.
 
 ``KNOWN_ACTIONS`` and ``TERMS`` go into every catalogue; filters and metrics describe themselves and replace a known
-action of the same name.  The API makes the base catalogue of what is installed, ``sluice-dsl`` and the actors, which
-run where no filter may be installed, of the copies of the descriptions.
+action of the same name.  The API makes the base catalogue from the installed filters and metrics; ``sluice-dsl`` and
+the actors, which may run without installed filters, make it from copies of the descriptions.
 
-A description says types, choices and ranges.  A filter whose parameters have more rules (a condition on rows must be
-one, two columns must differ) names in the entry point group ``sluice.parameter_checks``, under its keyword, what takes
-the parameters that are given and raises a :class:`~sluice_core.errors.CallerError`.  The API tries the filters
-themselves, which run the same code.  So a check must be importable where the filters' codecs are not installed.
+A description has types, choices and ranges.  A filter whose parameters have more rules (the syntax of a condition on
+rows, two columns that must differ) registers a function in the entry point group ``sluice.parameter_checks``, under its
+keyword.  The function takes the given parameters and raises a :class:`~sluice_core.errors.CallerError`.  The API calls
+the filters themselves, which run the same code.  So a check must be importable where the filters' codecs are not
+installed.
 """
 
 from __future__ import annotations
@@ -37,19 +38,19 @@ from sluice_dsl.catalogue.builtin_words import BUILTIN_FILTERS, BUILTIN_METRICS
 from sluice_motif_control.actions import MOTIF_ACTIONS
 from sluice_volumes.actions import VOLUME_ACTIONS
 
-#: Entry points of what refuses parameters beyond a filter's description.
+#: Entry points of the checks of parameters beyond a filter's description.
 GROUP: Final = "sluice.parameter_checks"
 ParameterCheck = Callable[[Mapping[str, Scalar]], object]
 
 
 def find_parameter_checks() -> dict[str, ParameterCheck]:
-    """The check of each keyword that has one; its code is loaded when it is called."""
+    """The check of each keyword with one; its code is loaded at the first call."""
     return {entry.name: partial(_check, entry) for entry in entry_points(group=GROUP)}
 
 
 def _check(entry: EntryPoint, params: Mapping[str, Scalar]) -> None:
     """
-    :raises CallerError: for parameters that the filter would refuse, and when that cannot be found out
+    :raises CallerError: for parameters that the filter would refuse, and when the check cannot be loaded
     """
     try:
         check = entry.load()
@@ -62,16 +63,16 @@ def _by_keyword(*actions: ActionInfo) -> Mapping[str, ActionInfo]:
     return {action.keyword: action for action in actions}
 
 
-#: Bytes per second that nothing may be promised or held to beyond: 1 TB/s.
+#: The greatest floor or ceiling in bytes per second: 1 TB/s.
 MOST_BANDWIDTH: Final = 1e12
 
 
 def _rate(name: str, text: str, required: bool = False) -> Parameter:
-    """A rate that is promised or held to; without a unit it is MB/s (``sluice_dsl.checks.bandwidth_checks``)."""
+    """A floor or a ceiling; without a unit it is MB/s (``sluice_dsl.checks.bandwidth_checks``)."""
     return Parameter(name, "rate", text, minimum=1.0, maximum=MOST_BANDWIDTH, required=required)
 
 
-#: Words of the language that are no filters; those not available need something to be installed for them.
+#: Words of the language that are not filters; unavailable ones need an installed service.
 KNOWN_ACTIONS: Final = _by_keyword(
     ActionInfo(
         "bandwidth",
@@ -105,7 +106,7 @@ KNOWN_ACTIONS: Final = _by_keyword(
     *(replace(one, available=False) for one in (*MOTIF_ACTIONS, *VOLUME_ACTIONS)),
 )
 
-#: Filters that are set for the sake of the bytes they save.
+#: Filters that are set to save bytes.
 SPACE_SAVING_FILTERS: Final = frozenset({"compression"})
 
 #: Coined terms: extensions and media types.
@@ -131,11 +132,11 @@ def base_catalogue(
     metrics: Mapping[str, MetricInfo],
     trials: Mapping[str, Callable[[Mapping[str, Scalar]], object]],
 ) -> Catalogue:
-    """The words of a cluster with these filters and metrics, as long as no other service of it runs.
+    """Return the words of a cluster with these filters and metrics, without its other services.
 
     :param filters: by keyword; they replace known actions of their names
-    :param metrics: those that proxies and storage nodes count, by name
-    :param trials: what refuses parameters that do not go together, by keyword
+    :param metrics: metrics that proxies and storage nodes count, by name
+    :param trials: checks of the parameters together, by keyword
     """
     return Catalogue(
         actions={**KNOWN_ACTIONS, **filters},
@@ -146,6 +147,6 @@ def base_catalogue(
 
 
 def default_catalogue() -> Catalogue:
-    """The words of a fresh cluster without motif daemons and volumes, out of the copies of descriptions."""
+    """The words of a new cluster without motif daemons and volumes, from the copies of descriptions."""
     metrics = {metric.name: metric for metric in BUILTIN_METRICS}
     return base_catalogue(_by_keyword(*BUILTIN_FILTERS), metrics, find_parameter_checks())

@@ -1,1 +1,1 @@
-"""What a parsed sentence must satisfy: targets, conditions, actions, placement, conflicts."""
+"""The checks of a parsed sentence: targets, conditions, actions, placement, conflicts."""

@@ -25,7 +25,7 @@ def compile_actions(
 ) -> tuple[PlannedAction, ...]:
     """The planned actions; those with an unknown keyword are reported and left out.
 
-    ``target`` is None when it is faulty itself.
+    ``target`` is None when it has an error.
     """
     known: list[Step] = []
     for action in sentence.actions:
@@ -75,12 +75,12 @@ def _compile(action: ast.Action, info: ActionInfo, about: tuple[str, ...], repor
 def _try(
     action: ast.Action, info: ActionInfo, planned: PlannedAction, catalogue: Catalogue, reporter: Reporter
 ) -> None:
-    """Refuse now what the filter itself would refuse on each request (a condition on rows that is none)."""
+    """Report parameters that the filter itself would refuse on each request (an invalid condition on rows)."""
     trial = catalogue.trials.get(planned.keyword)
     if trial is None or action.verb == DELETE or not action.parameters:
         return
     if any(one.required and one.name not in planned.params for one in info.parameters):
-        return  # which is refused already
+        return  # which was reported already
     span = (action.parameters[0].span[0], action.parameters[-1].span[1])
     if reporter.has_error_within(span):
         return
@@ -99,7 +99,7 @@ def _parameters(action: ast.Action, info: ActionInfo, reporter: Reporter) -> dic
     values: dict[str, Scalar] = {}
     found = [(one, _parameter(one, info, reporter)) for one in action.parameters]
     known = [(written, parameter) for written, parameter in found if parameter is not None]
-    for written, parameter in sorted(known, key=lambda one: bool(one[1].range_by)):  # what ranges depend on comes first
+    for written, parameter in sorted(known, key=lambda one: bool(one[1].range_by)):
         if parameter.name in values:
             reporter.error(f"parameter `{parameter.name}` is given twice", written.span)
         values[parameter.name] = _value(written, parameter, info, values, reporter)
@@ -114,7 +114,7 @@ def _parameters(action: ast.Action, info: ActionInfo, reporter: Reporter) -> dic
 def _value(
     written: ast.Parameter, parameter: Parameter, info: ActionInfo, others: dict[str, Scalar], reporter: Reporter
 ) -> Scalar:
-    """The value of one parameter; empty when it is faulty."""
+    """Return the value of one parameter; empty after an error."""
     within = info.with_range(parameter, others)
     try:
         return read_parameter(written.value.text, within, bare_rate(info))
@@ -138,7 +138,7 @@ def _parameter(written: ast.Parameter, info: ActionInfo, reporter: Reporter) -> 
 
 
 def _check_duplicates(actions: tuple[ast.Action, ...], known: list[Step], reporter: Reporter) -> None:
-    """Each keyword once, but for two SETs of it that are two things."""
+    """Check that each keyword stands once, except two SETs with different identities."""
     meanings = {id(step.written): identity(step.planned.keyword, step.planned.params) for step in known}
     seen: dict[str, list[object]] = {}
     for action in actions:

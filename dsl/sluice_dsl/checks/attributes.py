@@ -1,9 +1,10 @@
 """Conditions on attributes of the object: when a filter knows them, and sentences that could never act.
 
-A condition may ask for size, type and tags of the object, and each filter acts on requests of some methods.  An
-attribute that is not known when the filter must begin makes its clause unknown, and what is unknown does not hold
-(``sluice_core.messages.predicate``).  :func:`attribute_times` says when an attribute is known.  A condition that can
-hold for no request that the filter acts on is refused; one that holds for some of its methods only is warned of.
+A condition may test size, type and tags of the object, and each filter acts on requests of some methods.  An attribute
+that is not known when the filter begins makes its clause unknown, and an unknown clause does not hold
+(``sluice_core.messages.predicate``).  :func:`attribute_times` returns when an attribute is known.  A condition that can
+hold for no request that the filter acts on is refused; a condition that holds for only some of its methods gives a
+warning.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from sluice_dsl.diagnostics import UNKNOWN, Reporter, Span, join_words
 from sluice_dsl.plan import Condition, Plan
 from sluice_dsl.syntax import ast
 
-#: When an attribute is known: with the request; by the first bytes of the upload; by a HEAD that the request costs;
+#: When an attribute is known: with the request; by the first bytes of the upload; by an additional HEAD request;
 #: with the answer, or the copy in the cache; in part, by the extension of the object's name; never before the filter
 #: acts.
 REQUEST: Final = "request"
@@ -37,14 +38,14 @@ _UNKNOWN: Final[_Values] = frozenset({None})
 
 
 def acting_methods(info: ActionInfo) -> tuple[str, ...]:
-    """The methods of the requests that a filter acts on because a policy says so."""
+    """The methods of the requests on which a filter acts when a policy sets it."""
     if info.on_request:
         return info.methods or OBJECT_METHODS
     return tuple(method for method, acts in (("PUT", info.on_put), ("GET", info.on_get)) if acts)
 
 
 def attribute_times(info: ActionInfo, place: str, method: str) -> Mapping[str, str]:
-    """Attribute (key of :data:`OBJECT_ATTRIBUTES`) → when the filter knows it for requests of ``method``.
+    """Return attribute (key of :data:`OBJECT_ATTRIBUTES`) → when the filter knows it for requests of ``method``.
 
     The size of a PUT without Content-Length is not known in any case.
     """
@@ -63,10 +64,10 @@ def attribute_times(info: ActionInfo, place: str, method: str) -> Mapping[str, s
 def check_attributes(
     sentence: ast.Sentence, plan: Plan, catalogue: Catalogue, reporter: Reporter, kept: bool = False
 ) -> None:
-    """Report the filters of ``sentence`` that its condition keeps from ever acting.
+    """Report the filters of ``sentence`` that can never act under its condition.
 
     :param plan: of the sentence
-    :param kept: the text was accepted before: warn of what a new text is refused for
+    :param kept: the text was accepted before: errors for new text become warnings
     """
     if sentence.condition is None or reporter.has_error_within(sentence.span):
         return
@@ -98,7 +99,7 @@ def _may_hold(condition: Condition, method: str, times: Mapping[str, str]) -> bo
 
 
 def _values(condition: Condition, method: str, times: Mapping[str, str]) -> _Values:
-    """What ``condition`` may be for some request of ``method``; clauses are taken as independent of each other."""
+    """Return the possible values of ``condition`` for requests of ``method``; clauses are taken as independent."""
     if isinstance(condition, bool):
         return frozenset({condition})
     word, *rest = condition
@@ -117,7 +118,7 @@ def _leaf_values(word: str, rest: list[Any], method: str, times: Mapping[str, st
         return frozenset({method in {name.upper() for name in rest[0]}})
     if times[word] == NEVER:
         return _UNKNOWN
-    if times[word] == NAME:  # an extension that fits says yes, and nothing says no
+    if times[word] == NAME:  # a matching extension makes it true; it is never known to be false
         return _UNKNOWN | ({True} if any("/" not in pattern for pattern in rest[0]) else set())
     return _ANY
 
@@ -130,7 +131,7 @@ def _join(word: str, values: tuple[bool | None, ...]) -> bool | None:
 
 
 def _missing(condition: Condition, info: ActionInfo, place: str, method: str) -> str:
-    """The name of the first attribute in ``condition`` that is not known in time."""
+    """Return the name of the first attribute in ``condition`` that is not known in time."""
     times = attribute_times(info, place, method)
     return next(OBJECT_ATTRIBUTES[word] for word in _words(condition) if times.get(word) in (NEVER, NAME))
 
@@ -147,5 +148,5 @@ def _words(condition: Condition) -> Iterator[str]:
 
 
 def _clause_span(sentence: ast.Sentence, attribute: str) -> Span | None:
-    """Where the first clause about ``attribute`` stands."""
+    """The span of the first clause about ``attribute``."""
     return next((one.span for one in ast.clauses(sentence.condition) if one.subject.text == attribute), None)

@@ -1,7 +1,7 @@
-"""``bandwidth`` and ``replication``: what can be guaranteed, to whom, and which guarantees make no sense.
+"""``bandwidth`` and ``replication``: the possible objectives, their targets, and the objectives that are refused.
 
-A guarantee is about all bytes that its target moves over the whole cluster, never about single requests.  Tenants and
-containers have guarantees of bandwidth, each by itself; background replication has one ceiling for the cluster.
+An objective applies to all bytes that its target moves over the whole cluster, never to single requests.  Tenants and
+containers have objectives of bandwidth, each by itself; background replication has one ceiling for the cluster.
 """
 
 from __future__ import annotations
@@ -27,36 +27,36 @@ from sluice_dsl.plan import PlannedAction
 from sluice_dsl.syntax import ast
 from sluice_dsl.syntax.units import format_value, has_no_unit
 
-#: Kinds that promise something.
+#: Kinds with objectives.
 GUARANTEE_KINDS: Final = (BANDWIDTH, REPLICATION)
-#: Kinds whose rates are MB/s where no unit is written.
+#: Kinds whose rates are in MB/s without a unit.
 _BARE_RATE_KINDS: Final = (*GUARANTEE_KINDS, THROTTLE, TIER)
-#: Kinds that are about a target as a whole, and what they do with it.
+#: Kinds that apply to a target as a whole, and their effect in words.
 _ABOUT_TARGETS: Final = {
-    **dict.fromkeys(GUARANTEE_KINDS, "speaks of all bytes of its target"),
+    **dict.fromkeys(GUARANTEE_KINDS, "applies to all bytes of its target"),
     SERVICE: "is a call to a service about its target",
 }
-#: The unit of their rates where none is written, as IOStack's API has it.
+#: The unit of their rates without a written unit, as in IOStack's API.
 BARE_RATE: Final = "MBps"
 
 _FLOORS: Final[Mapping[str, tuple[str, ...]]] = {GET: (FLOORS[GET], NODE_FLOORS[GET]), PUT: (FLOORS[PUT],)}
 _RATES: Final = (*FLOORS.values(), *CEILINGS.values(), *NODE_FLOORS.values())
-#: Parameters of ``bandwidth`` that mean nothing to volumes.
+#: Parameters of ``bandwidth`` that have no meaning for volumes.
 _OF_OBJECTS: Final = frozenset((*NODE_FLOORS.values(), STORAGE_POLICY, CLASS))
-#: Level → what to say instead of promising bandwidth to such a target.
+#: Level → the expected sentence instead of an objective for such a target.
 _INSTEAD: Final = {
     OBJECT: "expected `CONTAINER …`",
-    CLUSTER: "expected `ALL TENANTS`, each of which it then holds for",
+    CLUSTER: "expected `ALL TENANTS`, which sets it for each of them",
 }
 
 
 def bare_rate(info: ActionInfo) -> str:
-    """The unit of a rate without one, as parameter of ``info``."""
+    """The unit of a rate without a written unit, as parameter of ``info``."""
     return BARE_RATE if info.kind in _BARE_RATE_KINDS else ""
 
 
 def check_guarantees(steps: Sequence[Step], target: Target | None, reporter: Reporter) -> None:
-    """What the promises of one sentence say of themselves and of their target (None when that is faulty)."""
+    """Check the objectives of one sentence by themselves and against their target (None when that has an error)."""
     for step in steps:
         check = _CHECKS.get(step.info.kind)
         if check is not None and target is not None:
@@ -70,7 +70,7 @@ def check_guarantees(steps: Sequence[Step], target: Target | None, reporter: Rep
 
 
 def check_condition(condition: ast.Condition | None, actions: Sequence[PlannedAction], reporter: Reporter) -> None:
-    """Refuse conditions on single requests for what single requests do not concern."""
+    """Refuse conditions on single requests for actions that do not apply to single requests."""
     about = [one for one in actions if one.kind in _ABOUT_TARGETS]
     if condition is None or not about:
         return
@@ -87,13 +87,13 @@ def _check_owner(step: Step, target: Target, reporter: Reporter) -> None:
             reporter.error(message, _span(step, name), code=VALUE)
     elif target.level not in (TENANT, CONTAINER):
         what = "the cluster" if target.level == CLUSTER else f"{target.level}s"
-        message = f"`{step.info.keyword}` is promised to tenants, containers and volumes, not to {what}"
+        message = f"`{step.info.keyword}` is for tenants, containers and volumes, not for {what}"
         reporter.error(f"{message}: {_INSTEAD[target.level]}", step.written.keyword.span)
 
 
 def _check_cluster(step: Step, target: Target, reporter: Reporter) -> None:
     if target.level != CLUSTER:
-        message = f"`{step.info.keyword}` moves the bytes of everybody, a {target.level} has no part of its own in it"
+        message = f"`{step.info.keyword}` limits the bytes of all tenants together, not those of one {target.level}"
         reporter.error(f"{message}: expected `FOR CLUSTER`", step.written.keyword.span)
 
 
@@ -104,7 +104,7 @@ _CHECKS: Final[Mapping[str, Callable[[Step, Target, Reporter], None]]] = {
 
 
 def _check_rates(step: Step, reporter: Reporter) -> None:
-    """At least one rate, and no ceiling below a floor."""
+    """Check for at least one rate, and no ceiling below a floor."""
     params = step.planned.params
     if not any(name in params for name in _RATES):
         message = (
@@ -120,7 +120,7 @@ def _check_rates(step: Step, reporter: Reporter) -> None:
 
 
 def _number(params: Mapping[str, Scalar], name: str) -> float:
-    """A rate; 0 when it is not there or was refused."""
+    """Return a rate; 0 when it is missing or was refused."""
     value = params.get(name)
     return value if isinstance(value, float) else 0.0
 
@@ -137,12 +137,10 @@ def _check_storage_policy(step: Step, reporter: Reporter) -> None:
 
 
 def _check_place(step: Step, reporter: Reporter) -> None:
-    """Bytes held back by an object server lie in buffers until Swift takes it for dead."""
+    """Warn of uploads: bytes that an object server holds back stay in buffers until Swift's time-out."""
     given = [f"`{name}`" for name in (FLOORS[PUT], CEILINGS[PUT]) if name in step.planned.params]
     if given and step.planned.place == STORAGE_NODE:
-        message = (
-            f"{join_words(given, 'and')}: uploads are held back at the proxies all the same, never at the storage nodes"
-        )
+        message = f"{join_words(given, 'and')}: uploads are always held back at the proxies, never at the storage nodes"
         reporter.warn(message, step.span)
 
 

@@ -30,19 +30,19 @@ _pattern = re.compile(r"[\w+-]+|[\w.+-]+/(?:\*|[\w.+-]+)")
 
 
 def type_pattern(text: str) -> str:
-    """``text``, an extension or a media type, as types of objects are compared with it."""
+    """Return ``text``, an extension or a media type, in the form that types of objects are compared with."""
     return text.lower().removeprefix(".")
 
 
 def is_type_pattern(pattern: str) -> bool:
-    """Whether it is an extension, a media type or all of one sort (``image/*``)."""
+    """Whether it is an extension, a media type or a pattern of media types (``image/*``)."""
     return _pattern.fullmatch(pattern) is not None
 
 
 class ConditionCompiler:
-    """Compiles the condition of one sentence; ``metrics`` and ``readings`` are those found in it.
+    """Compiles the condition of one sentence; ``metrics`` and ``readings`` are collected from it.
 
-    ``target`` is None when the sentence's own target is faulty.
+    ``target`` is None when the sentence's own target has an error.
     """
 
     def __init__(self, catalogue: Catalogue, target: Target | None, reporter: Reporter) -> None:
@@ -60,7 +60,7 @@ class ConditionCompiler:
         }
 
     def compile(self, node: ast.Condition, negated: bool = False) -> Condition:
-        """The normal form of ``node``; faulty clauses are reported and count as true."""
+        """The normal form of ``node``; clauses with errors are reported and count as true."""
         if isinstance(node, ast.Not):
             return self.compile(node.part, not negated)
         if isinstance(node, ast.Clause):
@@ -74,7 +74,7 @@ class ConditionCompiler:
         attribute = _ATTRIBUTES.get(name)
         if attribute is not None:
             if clause.at is not None:
-                self._reporter.error(f"`{name}` is asked of a request, AT says where a metric is read", clause.at.span)
+                self._reporter.error(f"`{name}` is a property of a request, AT is for metrics", clause.at.span)
             return self._leaves[attribute.type](clause, negated)
         alias = self._catalogue.metrics_by_alias.get(name)
         metric = self._catalogue.metric(alias.metric if alias else name)
@@ -102,7 +102,7 @@ class ConditionCompiler:
         return self._target is None or level in ("", self._target.level, *PLACE_LEVELS)
 
     def _reading(self, metric: MetricInfo, clause: ast.Clause) -> Reading:
-        """Where the metric is read: at the target, or at a node, storage policy or pool whatever that is."""
+        """Return where the metric is read: at the target, or at a node, storage policy or pool for every target."""
         place = next((level for level in PLACE_LEVELS if level in metric.granularities), "")
         measured = join_words(metric.granularities, "and")
         if clause.at is not None:
@@ -123,7 +123,7 @@ class ConditionCompiler:
         return Reading(metric.name, CLUSTER)
 
     def _check_node(self, at: ast.Word) -> None:
-        """A node that is not there may come: this is only doubtful."""
+        """Warn of an unknown node, which may be added later."""
         known = self._catalogue.known_nodes()
         if known and at.text not in known:
             self._reporter.warn(f"there is no node `{at.text}` now", at.span, UnknownWord(at.text, known), UNKNOWN)

@@ -1,4 +1,4 @@
-"""A new policy against the existing ones: conflicts, and pipelines that it would replace."""
+"""A new policy against the existing ones: conflicts, and pipelines that it replaces."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sluice_dsl.syntax import ast
 
 @dataclass(frozen=True)
 class ExistingPolicy:
-    """A policy that is there already, or (with its ``line``) an earlier sentence of the same text."""
+    """An existing policy, or (with its ``line``) an earlier sentence of the same text."""
 
     id: str
     plan: Plan
@@ -27,7 +27,7 @@ class ExistingPolicy:
 
     @cached_property
     def account(self) -> str:
-        """The account that the target's name begins with; empty when it may concern every account."""
+        """The account in the target's name; empty when the policy may apply to every account."""
         return _account(self.plan.target)
 
     def __str__(self) -> str:
@@ -37,11 +37,11 @@ class ExistingPolicy:
 def check_conflicts(
     plan: Plan, sentence: ast.Sentence, existing: Sequence[ExistingPolicy], catalogue: Catalogue, reporter: Reporter
 ) -> None:
-    """Report static policies that contradict ``plan`` and, as warnings, what it would drop."""
+    """Report static policies that contradict ``plan`` and, as warnings, the actions that it would replace."""
     written = [action.keyword for action in sentence.actions if catalogue.action(action.keyword.text)]
     spans = {_meaning(action): word.span for action, word in zip(plan.actions, written, strict=True)}
     account = _account(plan.target)
-    # of many thousands a few are about this account: nothing else is looked at closely
+    # of many thousands of policies only a few apply to this account: only these are checked
     near = [one for one in existing if one.account in (account, "")] if account else existing
     for other in near:
         if _same_scope(plan.target, other.plan.target):
@@ -56,7 +56,7 @@ def check_conflicts(
 
 
 def targets_overlap(one: Target, other: Target) -> bool:
-    """Whether something may be in both; of a group it is not asked who is in it."""
+    """Whether an object or volume may be in both; members of a group are not looked up."""
     return _same_scope(one, other) or _narrower_and_inside(one, other) or _narrower_and_inside(other, one)
 
 
@@ -97,7 +97,7 @@ def _check_crossing(
     reporter: Reporter,
     inherited: Plan | None = None,
 ) -> None:
-    """Warn of filters of two policies in one pipeline; of the wider plan only what is ``inherited`` comes there."""
+    """Warn of filters of two policies in one pipeline; of the wider plan only ``inherited`` actions are in it."""
     ours, theirs = (
         [one for one in _setting(each) if each is not inherited or one.protective] for each in (plan, other.plan)
     )
@@ -120,7 +120,7 @@ def _setting(plan: Plan) -> list[PlannedAction]:
 
 
 def _narrower_and_inside(narrow: Target, wide: Target) -> bool:
-    """True when ``narrow`` wins over ``wide`` for some object, or volume, that both may concern."""
+    """True when ``narrow`` wins over ``wide`` for some object, or volume, to which both may apply."""
     if narrow.level not in LEVELS or wide.level not in LEVELS or narrow.rank() >= wide.rank():
         return False
     if len({LEVELS_ABOUT[one.level] for one in (narrow, wide) if one.level in LEVELS_ABOUT}) > 1:
@@ -131,7 +131,7 @@ def _narrower_and_inside(narrow: Target, wide: Target) -> bool:
 
 
 def _warn_of_drops(plan: Plan, other: ExistingPolicy, span: Span, reporter: Reporter) -> None:
-    # of motifs each keyword is decided by itself
+    # each keyword of motifs is resolved by itself
     kinds = {(action.kind, what) for action in plan.actions for what in action.about if action.kind != MOTIF}
     named = {action.keyword for action in plan.actions}
     lost = [
@@ -148,7 +148,7 @@ def _warn_of_drops(plan: Plan, other: ExistingPolicy, span: Span, reporter: Repo
 
 
 def _warn_of_what_stays(plan: Plan, other: ExistingPolicy, spans: dict[Identity, Span], reporter: Reporter) -> None:
-    """Warn that a DELETE takes no container out of what its tenant is promised."""
+    """Warn that a DELETE for a container does not end the objectives of its tenant."""
     if (plan.target.level, other.plan.target.level) != (CONTAINER, TENANT):
         return
     if any(action.kind == BANDWIDTH for action in _setting(other.plan)):
@@ -156,7 +156,7 @@ def _warn_of_what_stays(plan: Plan, other: ExistingPolicy, spans: dict[Identity,
             if action.kind == BANDWIDTH and action.verb != SET:
                 message = f"what {other} sets for {describe_target(other.plan.target)} stays"
                 reporter.warn(
-                    f"{message}: this ends objectives of containers, whose bytes are their tenant's then",
+                    f"{message}: this ends objectives of containers, whose bytes then count for their tenant",
                     spans[_meaning(action)],
                 )
 

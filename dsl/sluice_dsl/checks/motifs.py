@@ -1,4 +1,4 @@
-"""``elasticity`` and ``motif``: what is said of a space as a whole, and the parameters of the template in question."""
+"""``elasticity`` and ``motif``: the parameters of a space as a whole, and those of the named template."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sluice_motif_control.actions import TEMPLATE, check_parameters
 
 
 def with_template(action: ast.Action, info: ActionInfo, catalogue: Catalogue) -> ActionInfo:
-    """``info`` with the parameters of the template that is written; of an unknown one they may be any."""
+    """Return ``info`` with the parameters of the named template; for an unknown template they may be any."""
     if info.keyword != ATTACH or not info.available:
         return info
     written = next((one.value for one in action.parameters if one.name.text.lower() == TEMPLATE), None)
@@ -32,7 +32,7 @@ def with_template(action: ast.Action, info: ActionInfo, catalogue: Catalogue) ->
 
 
 def check_motifs(sentence: ast.Sentence, steps: Sequence[Step], target: Target | None, reporter: Reporter) -> None:
-    """Refuse what makes no sense of a space (``target`` is None when that is faulty)."""
+    """Refuse combinations that are invalid for a space (``target`` is None when that has an error)."""
     for step in steps:
         if step.info.keyword != ELASTICITY:
             continue
@@ -40,6 +40,6 @@ def check_motifs(sentence: ast.Sentence, steps: Sequence[Step], target: Target |
             message = f"`{ELASTICITY}` is kept by containers, tenants and the cluster, not by single objects"
             reporter.error(f"{message}: expected `CONTAINER …`", step.written.keyword.span)
         for clause in filter(is_about_requests, ast.clauses(sentence.condition)):
-            message = f"`{clause.subject.text}` asks about single requests, and `{ELASTICITY}` speaks of all objects"
+            message = f"`{clause.subject.text}` asks about single requests, and `{ELASTICITY}` applies to all objects"
             reporter.error(f"{message} of its target: expected metrics alone", clause.subject.span)
         try_parameters(step, check_parameters, reporter)

@@ -1,8 +1,8 @@
-"""Where filters run, and what follows from it: order across places, and what a storage node cannot do.
+"""Where filters run, and the consequences: order across places, and the limits of a storage node.
 
-On PUT whatever stands on the proxy runs before whatever stands on a storage node, on GET after it.
+On PUT filters on the proxy run before filters on a storage node, on GET after them.
 Inside the storage node's disk file run reversible filters only, on replicas or on the fragments of an
-erasure-coded policy; read-time filters run above it, where a whole object is at hand.
+erasure-coded policy; read-time filters run above it, where the whole object is available.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _REQUEST_ATTRIBUTES: Final = frozenset(attribute.name for attribute in REQUEST_A
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One action as it was written, what its keyword stands for, and what is planned."""
+    """One action as it was written, the description of its keyword, and its planned form."""
 
     written: ast.Action
     info: ActionInfo
@@ -34,17 +34,17 @@ class Step:
 
     @property
     def span(self) -> tuple[int, int]:
-        """The span to mark when the place is at fault."""
+        """The span to mark for an error of the place."""
         return self.written.place_span if self.written.place else self.written.keyword.span
 
 
 def is_about_requests(clause: ast.Clause) -> bool:
-    """Whether ``clause`` asks about single requests, not for a metric."""
+    """Whether ``clause`` tests single requests, not a metric."""
     return clause.subject.text in _REQUEST_ATTRIBUTES
 
 
 def try_parameters(step: Step, check: Callable[[str, Mapping[str, Scalar]], object], reporter: Reporter) -> None:
-    """Report what ``check`` refuses of the parameters that ``step`` sets, unless something else is wrong with it.
+    """Report the parameters of ``step`` that ``check`` refuses, unless another error was reported.
 
     :param check: takes the keyword and the parameters, and raises a ``CallerError``
     """
@@ -57,7 +57,7 @@ def try_parameters(step: Step, check: Callable[[str, Mapping[str, Scalar]], obje
 
 
 def resolve_place(action: ast.Action, info: ActionInfo, reporter: Reporter) -> str:
-    """The place where ``action`` runs; an error is reported when it cannot run there."""
+    """Return the place where ``action`` runs; report an error when it cannot run there."""
     if info.kind == MOTIF and action.place:
         message = f"`{info.keyword}` is done by the daemons `sluice-motifs`, at no place in Swift: expected no ON"
         reporter.error(message, action.place_span)
@@ -74,7 +74,7 @@ def resolve_place(action: ast.Action, info: ActionInfo, reporter: Reporter) -> s
 
 
 def _unfit(info: ActionInfo) -> str:
-    """Why a filter cannot run on any storage node; empty when nothing speaks against it."""
+    """Return the reason why a filter cannot run on any storage node; empty when it can."""
     if info.needs_whole_object:
         return "needs the whole object, and a storage node may hold only a fragment of it"
     if info.environment == STORLET and info.reversible:
@@ -85,7 +85,7 @@ def _unfit(info: ActionInfo) -> str:
 
 
 def check_pipeline(steps: Sequence[Step], target: Target | None, catalogue: Catalogue, reporter: Reporter) -> None:
-    """Check what the SET actions of one sentence mean for each other and for their target."""
+    """Check the SET actions of one sentence against each other and their target."""
     filters = [step for step in steps if step.info.kind == FILTER]
     for earlier, later in combinations(filters, 2):
         _check_order(earlier, later, reporter)
@@ -96,9 +96,9 @@ def check_pipeline(steps: Sequence[Step], target: Target | None, catalogue: Cata
 
 
 def _check_order(earlier: Step, later: Step, reporter: Reporter) -> None:
-    """Written order, declared stages and places must agree where both change the same bytes (design section 5, Order).
+    """Check that written order, stages and places agree where both change the same bytes (design section 5, Order).
 
-    All others do the same whatever the written order is.
+    For other pairs the written order has no effect.
     """
     first, second = earlier.info, later.info
     if not change_same_bytes(first, second):
@@ -113,7 +113,7 @@ def _check_order(earlier: Step, later: Step, reporter: Reporter) -> None:
 
 
 def _misordered(first: ActionInfo, second: ActionInfo) -> str:
-    """What is wrong when ``first``, whose stage is later, is written before ``second``."""
+    """Return the error when ``first``, whose stage is later, is written before ``second``."""
     if _only_read(first, second):
         return (
             f"`{first.keyword}` reads before `{second.keyword}`, since GET runs the stages backwards"
@@ -126,7 +126,7 @@ def _misordered(first: ActionInfo, second: ActionInfo) -> str:
 
 
 def _against(first: ActionInfo, second: ActionInfo) -> str:
-    """What goes wrong when ``first`` is on a storage node and ``second`` on the proxy."""
+    """Return the error when ``first`` is on a storage node and ``second`` on the proxy."""
     if _only_read(first, second):
         before = f"`{first.keyword}` ON STORAGE_NODE would read before `{second.keyword}` ON PROXY"
         return f"{before}, and GET runs the stages backwards"
@@ -135,12 +135,12 @@ def _against(first: ActionInfo, second: ActionInfo) -> str:
 
 
 def _only_read(first: ActionInfo, second: ActionInfo) -> bool:
-    """Whether two that change the same bytes do so on GET alone."""
+    """Whether two filters that change the same bytes do so only on GET."""
     return _reads(first) and _reads(second) and not (_stores(first) and _stores(second))
 
 
 def _reason(first: ActionInfo, second: ActionInfo) -> str:
-    return f", since what `{first.keyword}` has changed is nothing for `{second.keyword}` to work on"
+    return f", since `{second.keyword}` cannot work on the output of `{first.keyword}`"
 
 
 def _or_behind(first: ActionInfo, second: ActionInfo) -> str:
@@ -148,7 +148,7 @@ def _or_behind(first: ActionInfo, second: ActionInfo) -> str:
 
 
 def _check_fragments(step: Step, target: Target | None, catalogue: Catalogue, reporter: Reporter) -> None:
-    """Warn of what an erasure-coded policy makes of a filter on the storage nodes."""
+    """Warn of the effect of an erasure-coded policy on a filter on the storage nodes."""
     share = catalogue.erasure_coding(target) if target is not None else ""
     if not share:
         return
@@ -166,7 +166,7 @@ def _check_fragments(step: Step, target: Target | None, catalogue: Catalogue, re
 
 
 def _check_reading(step: Step, filters: Sequence[Step], reporter: Reporter) -> None:
-    """Warn that a storage node cannot read what the proxy has changed."""
+    """Warn that a storage node cannot read data that a filter on the proxy has changed."""
     if not (_reads(step.info) and step.written.place):
         return
     above = [
@@ -183,17 +183,17 @@ def _check_reading(step: Step, filters: Sequence[Step], reporter: Reporter) -> N
 
 
 def _reads(info: ActionInfo) -> bool:
-    """Whether it is a read-time filter that looks into the content."""
+    """Whether it is a read-time filter that reads the content."""
     return info.on_get and info.changes_content and not info.reversible
 
 
 def _stores(info: ActionInfo) -> bool:
-    """Whether it is a stream filter that changes what is stored."""
+    """Whether it is a stream filter that changes the stored bytes."""
     return info.on_put and info.changes_content and not info.on_request
 
 
 def _accompanies(info: ActionInfo) -> bool:
-    """Whether it is a request filter that changes the bodies which pass."""
+    """Whether it is a request filter that changes bodies."""
     return info.on_request and info.changes_content
 
 
@@ -206,9 +206,9 @@ def violates_stage_order(action: PlannedAction, other: PlannedAction) -> bool:
 
 
 def change_same_bytes(info: ActionInfo, other: ActionInfo) -> bool:
-    """Whether each gets what the other has changed: of what is stored, of what is read, or around whole requests.
+    """Whether each receives the output of the other: in the stored bytes, in the read bytes, or around whole requests.
 
-    Only then their order matters: what changes nothing may come anywhere, request filters always run next to the
-    client, and read-time filters on what decoders give.
+    Only then their order matters: a filter without changes may run anywhere, request filters always run next to the
+    client, and read-time filters on the output of decoders.
     """
     return any(role(info) and role(other) for role in (_stores, _reads, _accompanies))

@@ -1,11 +1,11 @@
-"""Objects and volumes: which of both an action is about, and what follows from it for its sentence.
+"""Objects and volumes: which resource types an action applies to, and the consequences for its sentence.
 
-Tenants and the cluster have both.  There an action about both holds for both, and one about volumes alone leaves
-objects as they are.
+Tenants and the cluster have both.  There an action about both applies to both, and an action about volumes only does
+not change objects.
 
-What changes the content of a volume is decided when it is attached for the first time, and stays: no metric and no
-TRANSIENT can change it afterwards.  Of objects they may, so with a condition such an action holds for a tenant's
-objects alone.
+Changes of a volume's content are decided when it is attached for the first time, and stay: no metric and no TRANSIENT
+can change them afterwards.  For objects they can, so with a condition such an action applies only to a tenant's
+objects.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _FIXED: Final = "changes what a volume stores, which is decided when it is attac
 def resolve_resource_type(
     action: ast.Action, info: ActionInfo, target: Target | None, conditional: bool, reporter: Reporter
 ) -> tuple[str, ...]:
-    """The resource types of ``target`` (None when that is faulty) that the action is about; an error when there is
-    none.
+    """Return the resource types of ``target`` (None when that has an error) that the action applies to; report an error
+    when there is none.
 
     :param conditional: whether the sentence has a condition
     """
@@ -38,7 +38,7 @@ def resolve_resource_type(
     if target is None or only is None:
         both = OBJECTS in info.about and VOLUMES in info.about
         return (OBJECTS,) if both and conditional and info.changes_content else info.about
-    if only not in info.about and info.kind not in GUARANTEE_KINDS:  # these say themselves whom they are promised to
+    if only not in info.about and info.kind not in GUARANTEE_KINDS:  # these check their targets themselves
         article = "an" if target.level == OBJECT else "a"
         whom = f"target is {article} {target.level}" if target.select == NAME else f"targets are {target.level}s"
         reporter.error(f"`{info.keyword}` is about {info.about[0]}, and the {whom}", action.keyword.span)
@@ -46,7 +46,7 @@ def resolve_resource_type(
 
 
 def resolve_place_about(action: ast.Action, info: ActionInfo, about: tuple[str, ...], reporter: Reporter) -> str:
-    """The place where ``action`` is done; volumes alone have theirs where they are used, which no sentence says."""
+    """Return the place of ``action``; volumes have their place where they are used, which no sentence names."""
     if OBJECTS in about:
         return resolve_place(action, info, reporter)
     if action.place and VOLUMES in info.about:
@@ -58,7 +58,7 @@ def resolve_place_about(action: ast.Action, info: ActionInfo, about: tuple[str, 
 def check_resource_types(
     sentence: ast.Sentence, steps: Iterable[Step], target: Target | None, catalogue: Catalogue, reporter: Reporter
 ) -> None:
-    """Report what a sentence may not say of volumes, and what it does not do to them."""
+    """Report actions that volumes do not support, and warn of actions that leave volumes unchanged."""
     for step in steps:
         if OBJECTS not in step.planned.about:
             _check_lasting(step, reporter)
@@ -70,17 +70,17 @@ def check_resource_types(
 
 
 def _is_narrowed(step: Step, target: Target | None) -> bool:
-    """Whether the target has volumes and the action could be about them, and is not."""
+    """Whether the target has volumes and the action could apply to them, but does not."""
     has_volumes = target is not None and target.level not in LEVELS_ABOUT
     return has_volumes and VOLUMES in step.info.about and VOLUMES not in step.planned.about
 
 
 def _check_lasting(step: Step, reporter: Reporter) -> None:
-    """Refuse to take back what is not taken back."""
+    """Refuse to remove actions that cannot be removed."""
     if step.planned.life != TRANSIENT:
         return
     if step.info.kind == TIER:
-        message = "a volume that came to another tier does not go back by itself"
+        message = "a volume does not return to its former tier by itself"
         reporter.error(f"{message}: expected PERSISTENT, not TRANSIENT", step.written.life_span)
     elif step.info.changes_content:
         message = f"`{step.info.keyword}` {_FIXED}: expected PERSISTENT, not TRANSIENT"

@@ -1,4 +1,4 @@
-"""Checks one sentence against a catalogue: its plan, and everything that is wrong with it."""
+"""Checks one sentence against a catalogue: its plan and its problems."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sluice_dsl.syntax.units import UnitError, read_quantity
 
 
 def check_sentence(sentence: ast.Sentence, catalogue: Catalogue, reporter: Reporter) -> Plan | None:
-    """The plan of ``sentence``; None when its target is faulty.
+    """Return the plan of ``sentence``; None when its target has an error.
 
     All problems go to ``reporter``; with an error among them the plan must not be used.
     """
@@ -33,7 +33,7 @@ def check_sentence(sentence: ast.Sentence, catalogue: Catalogue, reporter: Repor
     metrics, readings = tuple(sorted(conditions.metrics)), tuple(sorted(conditions.readings))
     if all(not one.level for one in readings):
         return Plan(target, actions, condition, sustained, metrics, target.level)
-    # nothing that is asked depends on the target: it is judged as a whole
+    # no metric depends on the target: the condition is evaluated for the target as a whole
     level = target.level if any(not one.level for one in readings) else CLUSTER
     return Plan(target, actions, condition, sustained, metrics, level, readings=readings)
 
@@ -48,14 +48,14 @@ def _sustained(sentence: ast.Sentence, dynamic: bool, reporter: Reporter) -> flo
         reporter.error(f"SUSTAINED: {error}", word.span, error.unknown, VALUE)
         return 0.0
     if seconds <= 0:
-        reporter.error(f"SUSTAINED: expected more than nothing, got `{word.text}`", word.span, code=VALUE)
+        reporter.error(f"SUSTAINED: expected a duration above 0, got `{word.text}`", word.span, code=VALUE)
     if not dynamic:
-        reporter.error("SUSTAINED needs a metric: what a request asks is true or false at once", word.span)
+        reporter.error("SUSTAINED needs a metric: a condition on a request is true or false at once", word.span)
     return float(seconds)
 
 
 def _check_lives(sentence: ast.Sentence, dynamic: bool, reporter: Reporter) -> None:
-    """TRANSIENT without a metric is only doubtful: the sentences of the papers write it so."""
+    """Warn of TRANSIENT without a metric; it is no error, since sentences of the papers have it."""
     if dynamic:
         return
     for action in sentence.actions:
@@ -67,7 +67,7 @@ def _check_lives(sentence: ast.Sentence, dynamic: bool, reporter: Reporter) -> N
 def _check_existing(
     sentence: ast.Sentence, target: Target | None, dynamic: bool, catalogue: Catalogue, reporter: Reporter
 ) -> None:
-    """EXISTING is for what is stored by a filter, and for actions that stay."""
+    """Check that EXISTING stands with a filter of stored data and with an action that stays."""
     for action in sentence.actions:
         info = catalogue.action(action.keyword.text)
         if not action.existing or info is None:

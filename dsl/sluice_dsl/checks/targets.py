@@ -10,13 +10,13 @@ from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.diagnostics import UNAVAILABLE, UNKNOWN, Reporter, UnknownWord, join_words
 from sluice_dsl.syntax import ast
 
-#: Volumes of one name that an error names.
+#: Number of volumes of one name that an error lists.
 _NAMED: Final = 5
 _FORMS: Final = {TENANT: "tenant", CONTAINER: "tenant/container", OBJECT: "tenant/container/object"}
 
 
 def resolve_target(node: ast.Target, catalogue: Catalogue, reporter: Reporter) -> Target | None:
-    """The target that ``node`` means, or None after an error was reported."""
+    """Return the target of ``node``, or None after an error was reported."""
     target = _resolve(node, catalogue, reporter)
     if target is not None and target.level not in catalogue.levels:
         reporter.error(f"{target.level}s are not available on this cluster", node.span, code=UNAVAILABLE)
@@ -46,13 +46,13 @@ def _group(name: ast.Word, catalogue: Catalogue, reporter: Reporter) -> Target |
 
 
 def _volume(name: ast.Word, catalogue: Catalogue, reporter: Reporter) -> Target | None:
-    """Returns the one volume that is called so; a name of several volumes is refused."""
+    """Return the volume with this name; a name of several volumes is refused."""
     word = name.text
     alias = catalogue.aliases.get(word)
     if alias is not None and alias.level == VOLUME:
         return _labelled(alias, word)
     if VOLUME not in catalogue.levels:
-        return Target(VOLUME, NAME, word)  # which is refused as such
+        return Target(VOLUME, NAME, word)  # which is refused later
     volumes = catalogue.volumes(word)
     if len(volumes) == 1:
         return _labelled(volumes[0], word)
@@ -68,7 +68,7 @@ def _volume(name: ast.Word, catalogue: Catalogue, reporter: Reporter) -> Target 
 
 
 def _bare(name: ast.Word, catalogue: Catalogue, reporter: Reporter) -> Target | None:
-    """Resolve a word by itself, which is an alias, a group or a tenant; two of these at once are refused."""
+    """Resolve a word by itself, which is an alias, a group or a tenant; an ambiguous word is refused."""
     word = name.text
     meanings = {
         "an alias": word in catalogue.aliases,
@@ -98,7 +98,7 @@ def _named(level: str, name: ast.Word, catalogue: Catalogue, reporter: Reporter)
         return _labelled(alias, word)
     parts = word.split("/", 2 if level == OBJECT else -1)
     path = _path(level, parts, catalogue)
-    # an alias of a container after TENANT is a slip, unless there is a tenant of that name
+    # an alias of a container after TENANT is an error, unless there is a tenant of that name
     slip = level == TENANT and alias is not None and word not in catalogue.tenants
     if path is None or slip:
         reporter.error(_misfit(level, name, alias), name.span)
@@ -111,7 +111,7 @@ def _named(level: str, name: ast.Word, catalogue: Catalogue, reporter: Reporter)
 
 
 def _path(level: str, parts: list[str], catalogue: Catalogue) -> list[str] | None:
-    """Account, container and object out of what was written, completed where that is possible."""
+    """Return account, container and object from the written name, completed where possible."""
     wanted = {TENANT: 1, CONTAINER: 2, OBJECT: 3}[level]
     if not all(parts):
         return None

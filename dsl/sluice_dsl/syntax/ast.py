@@ -1,7 +1,7 @@
 """The nodes of a sentence: frozen, with spans, and printing to text that parses to an equal node.
 
 A span is the pair of offsets (start, end) of the text that a node was read from; it plays no part
-in equality.  Nodes hold what was written, in canonical case; what it means is compiled elsewhere.
+in equality.  Nodes hold the written words, in canonical case; the checks compile their meaning.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Word(Node):
-    """A name, keyword or value.  Whether it was quoted makes no difference to what it says."""
+    """A name, keyword or value.  Quotes do not change its meaning."""
 
     text: str
 
@@ -36,7 +36,7 @@ class Word(Node):
 
 @dataclass(frozen=True, slots=True)
 class Target(Node):
-    """``FOR`` whom: ``level`` is empty for a bare name and for a group.
+    """The target after ``FOR``: ``level`` is empty for a bare name and for a group.
 
     ``select`` is name, group or all; ``name`` is None for ALL and CLUSTER.
     """
@@ -127,10 +127,10 @@ class Parameter(Node):
 
 @dataclass(frozen=True, slots=True)
 class Action(Node):
-    """``verb`` is set or delete, also where it was inherited; ``place`` and ``life`` may be empty.
+    """``verb`` is set or delete, also for an inherited verb; ``place`` and ``life`` may be empty.
 
-    ``existing`` is true where stored objects are meant, too.  ``place_span``, ``life_span`` and ``existing_span`` are
-    where these stand.
+    ``existing`` is true when the action also applies to stored objects.  ``place_span``, ``life_span`` and
+    ``existing_span`` are the spans of these words.
     """
 
     verb: str
@@ -169,7 +169,7 @@ class Sentence(Node):
 
 
 def shift_spans(node: Any, by: int) -> Any:
-    """``node`` with all its spans moved by ``by``; what is no node stays as it is."""
+    """Return ``node`` with all its spans moved by ``by``; other values are returned unchanged."""
     if isinstance(node, tuple):
         return tuple(shift_spans(one, by) for one in node)
     if not isinstance(node, Node):

@@ -5,8 +5,8 @@ so that an error in one sentence does not hide those of the next.  *Parse* runs 
 sentence at a time.  *Shift* moves the spans to the place of the sentence in the text.
 
 The expressions are built once, hold no state, use neither packrat nor ``ignore``, and so may be
-used from several threads.  ``-`` instead of ``+`` says: from here on there is no other way to
-read it, report what was expected here.  Each alternative is named by what a person may write.
+used from several threads.  ``-`` instead of ``+`` means: there is no alternative from here on, report the expected
+word.  Each alternative has a name that says what a user may write.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _backticked = re.compile(r"`([A-Z_]+)`")
 
 
 def parse(text: str, reporter: Reporter) -> list[Sentence]:
-    """The sentences of ``text`` that can be read; errors of the others go to ``reporter``."""
+    """Return the readable sentences of ``text``; errors of the others go to ``reporter``."""
     masked, stretches = scan(text, reporter)
     if not stretches:
         reporter.error("expected a sentence that begins with `FOR`, found nothing", (0, 0), code=SYNTAX)
@@ -69,7 +69,7 @@ def parse(text: str, reporter: Reporter) -> list[Sentence]:
     return sentences
 
 
-# What is found where something else was expected.
+# The text for a found word where another was expected.
 
 
 def _explain(error: ParseBaseException, body: str, offset: int, reporter: Reporter) -> None:
@@ -104,7 +104,7 @@ def _keyword(word: str) -> ParserElement:
 
 @dataclass(slots=True)
 class _Mark:
-    """A keyword that says something by itself: a level, verb, place or life; ``text`` in lower case."""
+    """A keyword with a meaning of its own: a level, verb, place or life; ``text`` in lower case."""
 
     what: str
     text: str
@@ -232,7 +232,7 @@ def _build() -> ParserElement:
 
     subject = _terminal(rf"{WORD}|{QUOTED}", "a metric or request attribute", _upper)
     sign = _terminal(r"<=|>=|==|!=|<|>|=", "one of < <= > >= = == !=", lambda text, at, found: found[0])
-    # AT is no reserved word: behind a subject nothing else can be meant
+    # AT is not a reserved word: behind a subject it is unambiguous
     place = _keyword("AT") - name.copy().set_name("the name of a node or storage policy")
     clause = (subject - Opt(place) - sign - value).set_parse_action(_make_clause)
     condition = Forward()
@@ -255,7 +255,7 @@ def _build() -> ParserElement:
 
 
 def _build_actions(value: ParserElement, comma: ParserElement) -> ParserElement:
-    """``,`` goes on with parameters when ``name=`` follows, else it begins another action."""
+    """``,`` continues the parameters when ``name=`` follows, else it begins another action."""
     verb = _chosen("verb", "SET", "DELETE")
     keyword = _terminal(rf"(?:{WORD}|{QUOTED})(?!\s*=)", "the keyword of an action", _lower)
     parameter_name = _terminal(rf"(?:{WORD}|{QUOTED})(?=\s*=)", "`name=value`", _lower)
@@ -266,7 +266,7 @@ def _build_actions(value: ParserElement, comma: ParserElement) -> ParserElement:
     stop = Regex(r"(?=,|\Z)").suppress()
     life = _chosen("life", "TRANSIENT", "PERSISTENT")
     place = _chosen("place", "PROXY", "STORAGE_NODE")
-    # EXISTING is no reserved word: where an action ends nothing else can be meant
+    # EXISTING is not a reserved word: at the end of an action it is unambiguous
     stored = _chosen("existing", "EXISTING")
     end = (stored - stop.copy().set_name(f"`,` or {_END}")) | stop
     lives = f"`TRANSIENT`, `PERSISTENT`, `EXISTING`, `,` or {_END}"
@@ -285,14 +285,14 @@ def _build_actions(value: ParserElement, comma: ParserElement) -> ParserElement:
 _SENTENCE: Final = _build()
 
 
-#: A sign that no sentence has by itself.
+#: A character that is not in any sentence by itself.
 _NO_WORD: Final = "!"
 
 
 def expected_after(body: str) -> str:
-    """What may follow ``body``, the beginning of a sentence without comments, as errors say it.
+    """Return the words that may follow ``body``, the beginning of a sentence without comments, as errors list them.
 
-    Empty when no sentence begins so.
+    Empty when no sentence begins with ``body``.
     """
     try:
         _SENTENCE.parse_string(body + _NO_WORD)

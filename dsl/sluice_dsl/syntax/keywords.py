@@ -1,6 +1,6 @@
 """The lexical rules: what a bare word is, what must be quoted, and how quoting is written.
 
-Grammar and printing share these, so that whatever a node holds prints to text that reads back.
+Grammar and printing share these, so that every node prints to text that parses to an equal node.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ BARE: Final = r"[^\s\x00-\x1f\x7f\"'(),;=<>!#]"
 _ESCAPE: Final = r"\\(?:[\"'\\nrt]|u\{(?:10[0-9A-Fa-f]{4}|[0-9A-Fa-f]{1,5})\})"
 QUOTED: Final = rf"\"(?:[^\"\\\n]|{_ESCAPE})*\"|'(?:[^'\\\n]|{_ESCAPE})*'"
 RESERVED_WORD: Final = rf"(?ai:{'|'.join(RESERVED)})(?!{BARE})"
-#: Possessive, since a word must never be cut short to make what follows fit.
+#: Possessive, since a word must never be shortened to make the rest match.
 WORD: Final = rf"(?!{RESERVED_WORD}){BARE}++"
 
 _bare_word = re.compile(WORD)
@@ -29,7 +29,7 @@ _signs: Final = {"\n": r"\n", "\r": r"\r", "\t": r"\t", '"': r"\"", "\\": r"\\"}
 
 
 def quote(text: str) -> str:
-    """``text`` as it is written in a sentence: bare where that reads back, else in quotes."""
+    """``text`` as it is written in a sentence: bare if it parses to the same text, else in quotes."""
     if _bare_word.fullmatch(text) and text.isprintable():
         return text
     return '"' + "".join(_signs.get(sign) or _visible(sign) for sign in text) + '"'
@@ -40,7 +40,7 @@ def _visible(sign: str) -> str:
 
 
 def unquote(token: str) -> str:
-    """What ``token``, a bare word or a quoted one, stands for."""
+    """Return the text of ``token``, a bare word or a quoted one."""
     if token[:1] not in ("'", '"'):
         return token
     return _escape.sub(_unescape, token[1:-1])

@@ -1,7 +1,7 @@
 """Finds comments, quotes and sentences in a text before the grammar reads it.
 
 A sentence begins at FOR or after ``;``.  Comments and odd blanks become blanks of the same length,
-so that offsets stay and the grammar need not know of them.
+so that offsets stay and the grammar ignores them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _quoted = re.compile(QUOTED)
 
 @dataclass(slots=True)
 class SentenceRange:
-    """One sentence's place in the text; ``broken`` when scanning it found an error already."""
+    """The position of one sentence in the text; ``broken`` when the scan found an error in it."""
 
     start: int
     end: int
@@ -34,7 +34,7 @@ class SentenceRange:
 
 
 def scan(text: str, reporter: Reporter) -> tuple[str, list[SentenceRange]]:
-    """``text`` with comments and odd blanks made blanks, and where its sentences are."""
+    """Return ``text`` with comments and odd blanks replaced by blanks, and the positions of its sentences."""
     masked: list[str] = []
     stretches: list[SentenceRange] = []
     current: SentenceRange | None = None
@@ -70,7 +70,7 @@ def _lexical_fault(kind: str | None, lexeme: str) -> str:
 
 
 def exceeds_depth(masked: str, stretch: SentenceRange, reporter: Reporter) -> bool:
-    """Whether parentheses and NOTs stand more than :data:`DEEPEST` deep inside each other; reported if so.
+    """Whether parentheses and NOTs are nested deeper than :data:`DEEPEST`; reported if so.
 
     ``opened`` has for each open parenthesis its own depth and that of the NOTs before it.
     """

@@ -1,11 +1,11 @@
 """Values with units: read into base units by type, and printed back.
 
 Sizes are bytes (int), rates bytes per second (float), durations seconds (float), percents a
-fraction (float), ratios plain numbers.  A value without a unit is in base units, unless the reader is told of another
-one (what is promised of bandwidth is MB/s).  Units are written exactly so: the B
+fraction (float), ratios plain numbers.  A value without a unit is in base units, unless the caller gives another one
+(bandwidth is in MB/s).  Units are case-sensitive: the B
 is a capital, since ``Mb`` and ``mbps`` mean bits elsewhere, and ``5m`` are minutes, never mega.
 
-A ratio says how many times smaller something becomes.  It may also be written as the share that is
+A ratio is the original size divided by the new size.  It may also be written as the share that is
 saved: ``50%`` is 2, ``75%`` is 4.  Both grow together, so every comparison means the same either way.
 """
 
@@ -74,7 +74,7 @@ ALL_UNITS: Final = tuple(sorted({unit for units, _ in QUANTITIES.values() for un
 _NUMBER: Final = r"[+-]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:[eE][+-]?\d{1,3})?"
 _quantity = re.compile(rf"({_NUMBER})\s*(\D\S*)?")
 _WHOLE: Final = ("size", "int")
-#: Quantities that people read with a blank before the unit, and the units of rates that are rounded.
+#: Quantities that are shown with a blank before the unit, and the units of rates that are rounded.
 _SPACED: Final = ("size", "rate", "duration")
 _ROUNDED: Final = {"T": 10**12, "G": 10**9, "M": 10**6, "K": 10**3}
 _SIGNED: Final = ("int", "float")
@@ -91,13 +91,13 @@ class UnitError(ValueError):
 
     @property
     def near_miss(self) -> str:
-        """How the value probably was meant, or an empty string."""
+        """The probable spelling of the value, or an empty string."""
         return self.unknown.near_miss if self.unknown else ""
 
 
 @dataclass(frozen=True)
 class _UnknownUnit(UnknownWord):
-    """The unit of ``number``, which is near one that is the same in another case, or that begins alike."""
+    """The unit of ``number``, which is near a unit that differs in case, or begins alike."""
 
     number: str = ""
 
@@ -114,7 +114,7 @@ class _UnknownUnit(UnknownWord):
 
 
 class TooLargeError(UnitError):
-    """A value beyond everything that is counted here."""
+    """A value beyond the greatest number that is supported."""
 
 
 def has_no_unit(text: str) -> bool:
@@ -124,9 +124,9 @@ def has_no_unit(text: str) -> bool:
 
 
 def read_quantity(text: str, quantity: str, bare: str = "") -> int | float:
-    """``text`` in the base unit of ``quantity``, one of :data:`QUANTITIES`; ``bare`` is the unit where none is written.
+    """Return ``text`` in the base unit of ``quantity``, one of :data:`QUANTITIES`; ``bare`` is the default unit.
 
-    :raises UnitError: when it is none
+    :raises UnitError: when it is not such a quantity
     """
     units, example = QUANTITIES[quantity]
     match = _quantity.fullmatch(text.strip())
@@ -150,7 +150,7 @@ def read_quantity(text: str, quantity: str, bare: str = "") -> int | float:
 
 
 def _ratio(text: str, saved: Fraction) -> float:
-    """The ratio that saves a share."""
+    """Return the ratio that saves a share."""
     if not 0 <= saved < 1:
         raise UnitError(f"expected a share saved from 0% to below 100%, got `{text}`")
     if saved > 1 - Fraction(1, _LARGEST):
@@ -159,9 +159,9 @@ def _ratio(text: str, saved: Fraction) -> float:
 
 
 def read_value(text: str, kind: str, bare: str = "") -> Scalar:
-    """``text`` as a value of parameter type ``kind``.
+    """Return ``text`` as a value of parameter type ``kind``.
 
-    :raises UnitError: when it is none
+    :raises UnitError: when it is not one
     """
     reader = _READERS.get(kind)
     return reader(text) if reader else read_quantity(text, kind, bare)
@@ -188,9 +188,10 @@ _READERS: Final[Mapping[str, Callable[[str], Scalar]]] = {
 
 
 def read_parameter(text: str, parameter: Parameter, bare_rate: str = "") -> Scalar:
-    """``text`` as a value of ``parameter``, choices and range included; ``bare_rate`` is the unit of a bare rate.
+    """Return ``text`` as a value of ``parameter``, choices and range included; ``bare_rate`` is the default unit of a
+    rate.
 
-    :raises UnitError: when it is none
+    :raises UnitError: when it is not one
     """
     try:
         value = read_value(text, parameter.type, bare_rate if parameter.type == "rate" else "")
@@ -227,10 +228,10 @@ def _range(parameter: Parameter) -> str:
 
 
 def format_value(value: Scalar, kind: str) -> str:
-    """``value``, in base units, for people: ``30 MB/s``, ``64 KiB``, ``5 min``, ``20%``.
+    """Return ``value``, in base units, for display: ``30 MB/s``, ``64 KiB``, ``5 min``, ``20%``.
 
-    It can be written so in a sentence, too.  A rate that is no short number of any unit is rounded to three
-    decimals; everything else is exact.
+    A sentence may contain it in this form, too.  A rate that is not a short number in any unit is rounded to three
+    decimals; all other values are exact.
     """
     written = write_value(value, kind)
     if kind not in _SPACED or isinstance(value, str | bool):
@@ -246,7 +247,7 @@ def format_value(value: Scalar, kind: str) -> str:
 
 
 def write_value(value: Scalar, kind: str) -> str:
-    """``value``, in base units, in one word for a sentence: ``30MBps``; reads back to the same value."""
+    """Return ``value``, in base units, in one word for a sentence: ``30MBps``; it parses to the same value."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):

@@ -12,7 +12,7 @@ from sluice_dsl.catalogue.extensions import VolumeIndex, with_volumes
 from sluice_dsl.catalogue.vocabulary import default_catalogue
 from sluice_volumes.messages import VolumeRecord
 
-#: A filter that looks at whole objects, and one whose parameters have all types.
+#: A filter that needs whole objects, and one whose parameters have all types.
 EXTRA_ACTIONS: Final = (
     ActionInfo("thumbnail", "filter", "a filter of whole objects", stage=200, needs_whole_object=True,
                places=("proxy", "storage_node")),
@@ -36,7 +36,7 @@ EXTRA_METRICS: Final = (
 )
 
 
-#: One that has a name of its own, and two that share theirs.
+#: A volume with a unique name, and two that share theirs.
 VOLUMES: Final = (
     VolumeRecord("id-1", "acme", "AUTH_acme", "data1"),
     VolumeRecord("id-2", "acme", "AUTH_acme", "backup"),

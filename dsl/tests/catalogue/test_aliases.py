@@ -1,4 +1,4 @@
-"""Further words for filters and metrics: checked as what they stand for, printed as they were written."""
+"""Aliases of filters and metrics: checked as the aliased words, printed as they were written."""
 
 from __future__ import annotations
 

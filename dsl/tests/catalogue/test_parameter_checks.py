@@ -1,4 +1,4 @@
-"""What the language refuses by a filter's own code, found by entry point."""
+"""Parameters that a filter's own code refuses, found by entry point."""
 
 import json
 from importlib.metadata import EntryPoint

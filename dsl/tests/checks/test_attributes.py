@@ -1,4 +1,4 @@
-"""When filters know the attributes of an object, and sentences that could never act because they do not."""
+"""When filters know the attributes of an object, and sentences that can never act because they do not."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Bandwidth and replication: what may be promised, what is refused and why, and what stands beside what."""
+"""Bandwidth and replication: accepted and refused objectives, and objectives beside existing ones."""
 
 import math
 
@@ -106,26 +106,26 @@ REFUSED = [
     (f"{T} max_put_bw=1KBps put_bw=30MBps", "1KBps", "`max_put_bw` is 1 KB/s, below the floor `put_bw`", "", "value"),
     (f"{T} node_get_bw=30MBps max_get_bw=10MBps", "10MBps", "below the floor `node_get_bw` of 30 MB/s", "", "value"),
     ("FOR OBJECT a/b/c DO SET bandwidth get_bw=1MBps", "bandwidth",
-     "`bandwidth` is promised to tenants, containers and volumes, not to objects: expected `CONTAINER …`", "",
+     "`bandwidth` is for tenants, containers and volumes, not for objects: expected `CONTAINER …`", "",
      "meaning"),
     ("FOR VOLUME data1 DO SET bandwidth get_bw=1MBps class=gold", "gold",
      "`class` of `bandwidth` is about objects, and the target is a volume", "", "value"),
     ("FOR CLUSTER DO SET bandwidth get_bw=1MBps", "bandwidth",
-     "not to the cluster: expected `ALL TENANTS`, each of which it then holds for", "", "meaning"),
-    ("FOR GROUP videos DO SET bandwidth get_bw=1MBps", "bandwidth", "not to objects", "", "meaning"),
-    ("FOR CLUSTER DO DELETE bandwidth", "bandwidth", "not to the cluster", "", "meaning"),
+     "not for the cluster: expected `ALL TENANTS`, which sets it for each of them", "", "meaning"),
+    ("FOR GROUP videos DO SET bandwidth get_bw=1MBps", "bandwidth", "not for objects", "", "meaning"),
+    ("FOR CLUSTER DO DELETE bandwidth", "bandwidth", "not for the cluster", "", "meaning"),
     ("FOR acme DO SET replication max_bw=5MBps", "replication",
-     "`replication` moves the bytes of everybody, a tenant has no part of its own in it: expected `FOR CLUSTER`",
+     "`replication` limits the bytes of all tenants together, not those of one tenant: expected `FOR CLUSTER`",
      "", "meaning"),
     ("FOR CLUSTER DO SET replication", "replication", "`replication` needs parameter `max_bw`", "", "meaning"),
     ("FOR CLUSTER DO SET replication max_bw=5MBps ON PROXY", "PROXY",
      "`replication` does not run ON PROXY, expected `ON STORAGE_NODE`", "", "meaning"),
     ("FOR acme WHEN OBJECT_SIZE > 1MB DO SET bandwidth get_bw=1MBps", "OBJECT_SIZE",
-     "`OBJECT_SIZE` asks about single requests, and `bandwidth` speaks of all bytes of its target", "", "meaning"),
+     "`OBJECT_SIZE` asks about single requests, and `bandwidth` applies to all bytes of its target", "", "meaning"),
     ("FOR acme WHEN PUTS_SEC > 3 AND NOT (GETS_SEC > 1 OR METHOD = GET) DO SET noop, bandwidth get_bw=1MBps",
      "METHOD", "`METHOD` asks about single requests", "", "meaning"),
     ("FOR CLUSTER WHEN OBJECT_TYPE = DOCS DO SET replication max_bw=5MBps", "OBJECT_TYPE",
-     "and `replication` speaks of all bytes", "", "meaning"),
+     "and `replication` applies to all bytes", "", "meaning"),
     (f"{T} get_bw=1MBps, bandwidth put_bw=1MBps", "bandwidth", "`bandwidth` stands twice", "", "meaning"),
     (f"{T} get_bw=1MBps storage_policy=A, DELETE bandwidth", "bandwidth", "`bandwidth` stands twice", "", "meaning"),
     (f"{T} get_bw=1MBps storage_policy=A, SET bandwidth put_bw=1MBps storage_policy=a", "bandwidth",
@@ -148,9 +148,9 @@ WARNED = [
     (f"{T} get_bw=30MBps", []),
     ("FOR CLUSTER DO SET replication max_bw=5", ["a bare number is MB/s here: `5` is 5 MB/s"]),
     (f"{T} put_bw=3MBps max_put_bw=4MBps ON STORAGE_NODE",
-     ["`put_bw` and `max_put_bw`: uploads are held back at the proxies all the same, never at the storage nodes"]),
+     ["`put_bw` and `max_put_bw`: uploads are always held back at the proxies, never at the storage nodes"]),
     (f"{T} get_bw=3MBps put_bw=3MBps ON STORAGE_NODE",
-     ["`put_bw`: uploads are held back at the proxies all the same, never at the storage nodes"]),
+     ["`put_bw`: uploads are always held back at the proxies, never at the storage nodes"]),
     (f"{T} get_bw=3MBps ON STORAGE_NODE", []),
     (f"{T} put_bw=3MBps ON PROXY", []),
     (f"{T} node_get_bw=3MBps", []),
@@ -218,8 +218,8 @@ def test_a_delete_for_a_container_says_that_it_stays_within_what_its_tenant_is_p
     text = "FOR CONTAINER acme/logs DO DELETE bandwidth"
     (warning,) = compiled(text, f"{T} get_bw=2MBps").warnings
     assert warning.message == (
-        "what policy `p1` sets for tenant `acme` stays: this ends objectives of containers, whose bytes are their"
-        " tenant's then"
+        "what policy `p1` sets for tenant `acme` stays: this ends objectives of containers, whose bytes then"
+        " count for their tenant"
     )
     assert compiled(text, "FOR ALL CONTAINERS DO SET bandwidth get_bw=2MBps").warnings == ()
     assert compiled("FOR acme DO DELETE bandwidth", "FOR ALL TENANTS DO SET bandwidth get_bw=2MBps").warnings == ()
@@ -248,7 +248,7 @@ EXPLAINED = [
     (f"{T} put_bw=30MBps ON STORAGE_NODE", "held back at the proxies;"),
     (
         f"{T} get_bw=30MBps",
-        "target: tenant `acme` (account path `AUTH_acme`), except where a narrower policy speaks of",
+        "target: tenant `acme` (account path `AUTH_acme`), except where a narrower policy has the",
     ),
     (f"{T} get_bw=30MBps", "fires: always\n"),
     (f"{LOGS} get_bw=30MBps", "target: container `acme/logs` (account path `AUTH_acme/logs`)\n"),

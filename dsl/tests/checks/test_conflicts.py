@@ -1,4 +1,4 @@
-"""Which policies a new one is compared with."""
+"""The policies with which a new policy is compared."""
 
 from hypothesis import given
 from hypothesis import strategies as st

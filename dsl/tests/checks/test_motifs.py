@@ -1,4 +1,4 @@
-"""What check says of ``elasticity`` and ``motif``."""
+"""The checks of ``elasticity`` and ``motif``."""
 
 import pytest
 
@@ -64,10 +64,10 @@ def test_a_part_of_a_wider_space_has_a_floor_and_a_weight_and_a_target_of_nothin
         ("FOR acme DO SET elasticity",
          "`elasticity`: expected `target_size=…`, or `floor=…` or `weight=…` for a part of a wider space", ""),
         ("FOR CONTAINER acme/c DO SET elasticity target_size=1GB floor=1MB",
-         "`elasticity`: `target_size` is said of a space and `floor` of a part of a wider one, expected one of them",
+         "`elasticity`: `target_size` describes a space and `floor` a part of a wider one, expected one of them",
          ""),
         ("FOR acme WHEN OBJECT_SIZE > 1MB DO SET elasticity target_size=1GB",
-         "`OBJECT_SIZE` asks about single requests, and `elasticity` speaks of all objects of its target: expected "
+         "`OBJECT_SIZE` asks about single requests, and `elasticity` applies to all objects of its target: expected "
          "metrics alone", ""),
         ("FOR acme DO SET motif WITH template=ulr source=a",
          "parameter `template` of `motif`: expected one of concat, url, got `ulr`, did you mean `url`", "url"),

@@ -1,4 +1,4 @@
-"""Metrics of nodes in conditions: the highest of all nodes, or the one that AT names, whatever the target is."""
+"""Metrics of nodes in conditions: the highest of all nodes, or that of the node that AT names, for every target."""
 
 import pytest
 
@@ -80,7 +80,7 @@ def test_a_node_that_is_not_there_is_warned_of_with_the_near_miss():
             "PUTS_SEC AT n1 > 3",
             "`PUTS_SEC` is measured per object, container, tenant and cluster, AT names a node, storage policy or pool",
         ),
-        ("OBJECT_SIZE AT n1 > 3", "`OBJECT_SIZE` is asked of a request, AT says where a metric is read"),
+        ("OBJECT_SIZE AT n1 > 3", "`OBJECT_SIZE` is a property of a request, AT is for metrics"),
         ("NODE_CPU AT '' > 3", "expected the name of a node, got an empty one"),
         ("STORAGE_POLICY_FREE AT '' > 3", "expected the name of a storage policy, got an empty one"),
         ("NODE_CPU AT > 3", "expected the name of a node or storage policy, found `>`"),

@@ -1,4 +1,4 @@
-"""Where filters may run, what their places mean for each other, and what erasure coding makes of them."""
+"""Where filters may run, the order across places, and the effect of erasure coding."""
 
 import json
 from itertools import permutations
@@ -61,23 +61,23 @@ REFUSED = [
     ("FOR t DO SET caching ON STORAGE_NODE", "STORAGE_NODE",
      "`caching` does not run ON STORAGE_NODE, expected `ON PROXY`"),
     ("FOR t DO SET encryption, compression", "compression",
-     "`compression` runs before `encryption` (stages 300 and 500): write it first, since what `encryption` has changed"
-     " is nothing for `compression` to work on"),
+     "`compression` runs before `encryption` (stages 300 and 500): write it first, since `compression` cannot"
+     " work on the output of `encryption`"),
     ("FOR t DO SET xor, compression ON STORAGE_NODE", "compression",
-     "`compression` runs before `xor` (stages 300 and 800): write it first, since what `xor` has changed"
-     " is nothing for `compression` to work on"),
+     "`compression` runs before `xor` (stages 300 and 800): write it first, since `compression` cannot"
+     " work on the output of `xor`"),
     ("FOR t DO SET grep, csv_select", "csv_select",
      "`grep` reads before `csv_select`, since GET runs the stages backwards (210 and 200): write `csv_select` first"),
     ("FOR t DO SET translate, redact", "redact",
-     "`redact` runs before `translate` (stages 70 and 80): write it first, since what `translate` has changed"
-     " is nothing for `redact` to work on"),
+     "`redact` runs before `translate` (stages 70 and 80): write it first, since `redact` cannot"
+     " work on the output of `translate`"),
     ("FOR t DO SET compression ON STORAGE_NODE, encryption ON PROXY", "encryption ON PROXY",
-     "`encryption` ON PROXY would run before `compression` ON STORAGE_NODE, whose stage is earlier, since what"
-     " `encryption` has changed is nothing for `compression` to work on: expected `compression` ON PROXY or"
+     "`encryption` ON PROXY would run before `compression` ON STORAGE_NODE, whose stage is earlier, since"
+     " `compression` cannot work on the output of `encryption`: expected `compression` ON PROXY or"
      " `encryption` ON STORAGE_NODE"),
     ("FOR t DO SET compression ON STORAGE_NODE, encryption", "encryption",
-     "`encryption` ON PROXY would run before `compression` ON STORAGE_NODE, whose stage is earlier, since what"
-     " `encryption` has changed is nothing for `compression` to work on: expected `compression` ON PROXY or"
+     "`encryption` ON PROXY would run before `compression` ON STORAGE_NODE, whose stage is earlier, since"
+     " `compression` cannot work on the output of `encryption`: expected `compression` ON PROXY or"
      " `encryption` ON STORAGE_NODE"),
     ("FOR t DO SET csv_select ON STORAGE_NODE, grep ON PROXY", "grep ON PROXY",
      "`csv_select` ON STORAGE_NODE would read before `grep` ON PROXY, and GET runs the stages backwards:"
@@ -117,8 +117,8 @@ def test_what_can_run_there_is_taken_without_a_word(text):
         ("tagging WITH name=a value=b", "caching"),  # two of them, neither of which changes bodies
         ("noop", "compression"),  # changes nothing
         ("thumbnail", "compression"),
-        ("csv_select ON PROXY", "compression"),  # what is read is decoded before
-        ("shrink", "csv_select ON PROXY"),  # one changes what is stored, the other what is read
+        ("csv_select ON PROXY", "compression"),  # the decoder runs before it
+        ("shrink", "csv_select ON PROXY"),  # one changes the stored bytes, the other the bytes read
         ("caching", "noop", "csv_select ON PROXY", "compression"),
         ("redact", "compression"),
     ],
@@ -242,7 +242,7 @@ def test_a_catalogue_file_may_list_them(tmp_path):
         load_catalogue(path)
 
 
-# What explain says
+# Output of explain
 
 
 def test_explain_tells_what_is_stored_from_what_is_read_and_what_goes_around():

@@ -1,4 +1,4 @@
-"""Sentences about volumes: whom they may be about, what they may say, and what they do to objects beside."""
+"""Sentences about volumes: their targets, their parameters, and their effect on objects."""
 
 import pytest
 
@@ -91,7 +91,7 @@ REFUSED = [
      "conflict"),
     ("FOR VOLUME data1 WHEN VOLUME_QUEUE > 3 DO SET bitrev", "VOLUME_QUEUE > 3",
      "attached for the first time: expected no metric in WHEN", "", "conflict"),
-    ("FOR VOLUME data1 DO SET tier WITH name=gold TRANSIENT", "TRANSIENT", "does not go back by itself", "", "meaning"),
+    ("FOR VOLUME data1 DO SET tier WITH name=gold TRANSIENT", "TRANSIENT", "to its former tier", "", "meaning"),
     ("FOR VOLUME data1 WHEN OBJECT_SIZE > 3 DO SET nop", "OBJECT_SIZE",
      "`OBJECT_SIZE` asks about requests for objects, and `nop` is about volumes here: expected metrics alone", "",
      "meaning"),

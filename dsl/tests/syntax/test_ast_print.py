@@ -1,4 +1,4 @@
-"""Whatever a node holds, it prints to text that parses to an equal node."""
+"""Every node prints to text that parses to an equal node."""
 
 import pytest
 from hypothesis import given

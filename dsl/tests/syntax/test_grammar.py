@@ -1,4 +1,4 @@
-"""How texts are cut into sentences and read, and what is said of those that cannot be read."""
+"""Texts are split into sentences and parsed, and syntax errors are reported."""
 
 import threading
 import time
@@ -190,7 +190,7 @@ def test_a_sentence_is_read_in_less_than_three_milliseconds():
         started = time.perf_counter()
         canonical(text)
         durations.append(time.perf_counter() - started)
-    # the fastest run says what it costs; the others, what else this machine does
+    # the fastest run measures the cost; slower runs measure other load of the machine
     assert min(durations) < 0.003
 
 

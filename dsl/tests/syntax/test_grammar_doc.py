@@ -1,4 +1,4 @@
-"""The page of the language and README.md say what is true."""
+"""The page of the language and README.md agree with the grammar."""
 
 import re
 import runpy

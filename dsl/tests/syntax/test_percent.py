@@ -1,4 +1,4 @@
-"""Percentages in conditions: shares saved beside ratios, and where a percentage makes no sense."""
+"""Percentages in conditions: saved shares in place of ratios, and conditions without a meaning for percentages."""
 
 import pytest
 from hypothesis import given

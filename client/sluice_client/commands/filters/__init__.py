@@ -1,1 +1,1 @@
-"""``filter``, ``dependency`` and ``activation``: code that policies set, what it needs, and what is called then."""
+"""``filter``, ``dependency`` and ``activation``: code that policies set, its files, and URLs that are called."""

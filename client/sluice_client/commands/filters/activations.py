@@ -1,4 +1,4 @@
-"""``activation``: what is called when a policy sets a filter, and when it takes it back."""
+"""``activation``: the URLs that are called when a policy sets or removes a filter."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ ACTIVATION: Final = crud.Resource(
     key="keyword",
     fields=(
         Argument("--url", "of the service, with {target} and {filter} to be filled in"),
-        Argument("--undo", "what is called when it is taken back"),
+        Argument("--undo", "the URL that is called when the filter is removed"),
         seconds_option("--timeout", "of an attempt", None),
-        Argument("--help-text", "what the filter of a third party does", {"dest": "help", "metavar": "TEXT"}),
+        Argument("--help-text", "the purpose of a third party's filter", {"dest": "help", "metavar": "TEXT"}),
         Argument(
             "--parameter",
             "a parameter of the filter of a third party; may be repeated",
@@ -51,18 +51,18 @@ class CreateActivation(crud.CreateResource, resource=ACTIVATION, words="activati
 
 
 class SetActivation(crud.UpdateResource, resource=ACTIVATION, words="activation set"):
-    """Name another service, or another time-out; what is not named stays."""
+    """Change the service or the time-out; other fields stay."""
 
     examples = ("scan --timeout 5",)
 
     def unchanged(self, registered: Data) -> dict[str, Any]:
-        """The controller takes a whole one, and our own call is nothing to go on from."""
+        """The controller needs all fields of a service; Sluice's own call has none to keep."""
         before = registered["activation"]
         kept = {name: before[name] for name in ("url", "undo", "timeout")} if before["federated"] else {}
         return {**kept, **{name: registered[name] for name in ("help", "parameters")}} if before["service"] else kept
 
 
 class DeleteActivation(crud.DeleteResources, resource=ACTIVATION, words="activation delete"):
-    """Forget the services of filters: our own call is theirs again."""
+    """Delete the activations of filters, which Sluice then sets itself."""
 
     examples = ("scan",)

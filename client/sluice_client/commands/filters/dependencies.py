@@ -15,8 +15,8 @@ DEPENDENCY: Final = crud.Resource(
     "/filters/dependencies",
     code.DEPENDENCY_LIST,
     code.DEPENDENCY,
-    fields=(Argument("--help-text", "what it is for", {"dest": "help", "metavar": "TEXT"}),),
-    delete_options=(force_option("even while filters use it, which then are without"),),
+    fields=(Argument("--help-text", "its purpose", {"dest": "help", "metavar": "TEXT"}),),
+    delete_options=(force_option("even while filters use it, which then lack it"),),
 )
 _TARGET: Final = Argument("target", "account[/container[/object]]", {"metavar": "TARGET", "type": target_path})
 _NAME: Final = Argument("name", "the dependency", {"metavar": "NAME"})
@@ -40,13 +40,13 @@ class CreateDependency(crud.CreateResource, resource=DEPENDENCY, words="dependen
 
 
 class SetDependency(crud.UpdateResource, resource=DEPENDENCY, words="dependency set"):
-    """Describe a file anew."""
+    """Change the description of a file."""
 
     examples = ("commons-io.jar --help-text 'version 2'",)
 
 
 class UploadDependency(code_crud.UploadCode, resource=DEPENDENCY, words="dependency upload"):
-    """Bring the data of a file; all filters that use it have them with one change."""
+    """Upload the data of a file; one change gives them to all filters that use it."""
 
     examples = ("commons-io.jar target/commons-io-2.16.jar --wait 10",)
 
@@ -58,7 +58,7 @@ class DownloadDependency(code_crud.DownloadCode, resource=DEPENDENCY, words="dep
 
 
 class DeleteDependency(crud.DeleteResources, resource=DEPENDENCY, words="dependency delete"):
-    """Forget files that filters needed."""
+    """Delete files of registered filters."""
 
     examples = ("commons-io.jar",)
 
@@ -74,7 +74,7 @@ class ListDeployedDependencies(
 
 
 class DeployDependency(ShowCommand, words="dependency deploy", calls="deploy_dependency"):
-    """Attach a file to filters; one upload serves all tenants, so they have it for everybody."""
+    """Attach a file to filters; this applies to all tenants that use these filters."""
 
     columns = code.DEPENDENCY
     arguments = (_TARGET, _NAME, _FILTERS, WAIT)

@@ -1,4 +1,4 @@
-"""``filter``: what policies can do, and filters registered at run time."""
+"""``filter``: filters that policies can set, and registration of filters at run time."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ _KEYWORD: Final = Argument("keyword", _WORD, {"metavar": "KEYWORD"})
 _TARGET: Final = Argument("target", "account[/container[/object]]", {"metavar": "TARGET", "type": target_path})
 _CODE: Final = Argument("--code", "upload its code at once", {"default": "", "metavar": "FILE"})
 _FIELDS: Final = (
-    Argument("--description", "JSON with any of what follows", {"default": "", "metavar": "FILE"}),
-    Argument("--environment", "who runs it: native (inside Swift, with all its rights), process, storlet or wasm"),
+    Argument("--description", "JSON with any of the following fields", {"default": "", "metavar": "FILE"}),
+    Argument("--environment", "where it runs: native (inside Swift, with all its rights), process, storlet or wasm"),
     Argument("--language", "its language, as the environment knows it: python, java or wasm"),
     Argument("--main", "the class to run, where the code has several"),
-    Argument("--reverse", "whether a GET undoes what a PUT did", {"action": BooleanOptionalAction, "default": None}),
+    Argument("--reverse", "whether a GET reverses the PUT", {"action": BooleanOptionalAction, "default": None}),
     Argument(
         "--self-service",
-        "whether members of a project may set it for what is theirs",
+        "whether members of a project may set it for their own containers",
         {"action": BooleanOptionalAction, "default": None},
     ),
-    pair_option("--capability", "what it declares of itself, such as stage=450", "capabilities"),
+    pair_option("--capability", "a property of the filter, such as stage=450", "capabilities"),
     Argument(
         "--parameter",
         'a parameter, such as {"name": "key", "type": "str", "default": ""}; may be repeated',
         {"action": "append", "default": [], "metavar": "JSON"},
     ),
-    Argument("--help-text", "what it does, in few words", {"metavar": "TEXT"}),
+    Argument("--help-text", "its purpose, in few words", {"metavar": "TEXT"}),
 )
 _HOW: Final = (
-    pair_option("--param", "what it is set with", "params"),
-    Argument("--place", "proxy or storage_node; the filter's own choice when it is not said"),
+    pair_option("--param", "a parameter and its value", "params"),
+    Argument("--place", "proxy or storage_node; default: the filter's own place"),
 )
 FILTER: Final = crud.Resource(
     "filter",
@@ -52,7 +52,7 @@ FILTER: Final = crud.Resource(
     code.UPLOADED_FILTER,
     key="keyword",
     fields=_FIELDS,
-    delete_options=(force_option("even if stored objects need it to be read"),),
+    delete_options=(force_option("even if stored objects cannot be read without it"),),
 )
 
 
@@ -60,9 +60,7 @@ class ListFilters(ListCommand, words="filter list"):
     """List filters that policies can set."""
 
     columns = policies.FILTER_LIST
-    arguments = (
-        Argument("--all", "every keyword of DO SET, also what this cluster cannot enforce", {"action": "store_true"}),
-    )
+    arguments = (Argument("--all", "every keyword of DO SET, also those not available here", {"action": "store_true"}),)
     examples = ("--all --long",)
 
     def fetch(self, args: Namespace) -> Iterable[Data]:
@@ -78,7 +76,7 @@ class ShowFilter(crud.ShowResource, resource=FILTER, words="filter show"):
 
 
 class CreateFilter(crud.CreateResource, resource=FILTER, words="filter create"):
-    """Register a filter; native code says itself what `--reverse`, `--capability` and `--parameter` would."""
+    """Register a filter; the description in native code replaces `--reverse`, `--capability` and `--parameter`."""
 
     key_help = _WORD
     arguments: ClassVar[crud.Arguments] = (_CODE, WAIT)
@@ -110,12 +108,12 @@ class RegisterFilter(CreateFilter, earlier="filter register"):
     examples = ("rot13.json --code rot13.py",)
 
     def description(self, args: Namespace) -> dict[str, Any]:
-        """What the file holds."""
+        """The content of the file."""
         return read_description(args.description)
 
 
 class SetFilter(crud.UpdateResource, resource=FILTER, words="filter set"):
-    """Change the description of a registered filter; what is not named stays."""
+    """Change the description of a registered filter; other fields stay."""
 
     key_help = _WORD
     examples = ("rot13 --self-service",)
@@ -126,13 +124,13 @@ class SetFilter(crud.UpdateResource, resource=FILTER, words="filter set"):
 
 
 class UploadFilter(code_crud.UploadCode, resource=FILTER, words="filter upload"):
-    """Give a registered filter its code, or another revision of it."""
+    """Upload the code of a registered filter, or another revision of it."""
 
     examples = ("rot13 rot13.py --wait 20",)
 
 
 class RollBackFilter(code_crud.RollBackCode, resource=FILTER, words="filter rollback"):
-    """Give a registered filter the code of an earlier revision again, as a new revision."""
+    """Restore the code of an earlier revision of a registered filter, as a new revision."""
 
     examples = (
         "rot13",
@@ -147,7 +145,7 @@ class DownloadFilter(code_crud.DownloadCode, resource=FILTER, words="filter down
 
 
 class ShowRollout(ShowCommand, words="filter rollout show"):
-    """Show which nodes have the newest revision of a filter, and which go on with another one and why."""
+    """Show which nodes have the newest revision of a filter, and why others use an older one."""
 
     columns = code.ROLLOUT
     arguments = (
@@ -160,7 +158,7 @@ class ShowRollout(ShowCommand, words="filter rollout show"):
     )
 
     def fetch(self, args: Namespace) -> Data:
-        """The filter, once its code is everywhere if that is watched."""
+        """The filter; with ``--watch``, once all nodes have its code."""
         if watch := Watch.from_options(self, args):
             return watch.until_rolled_out(self.client, args.keyword)
         shown = self.client.filter(args.keyword)
@@ -170,7 +168,7 @@ class ShowRollout(ShowCommand, words="filter rollout show"):
 
 
 class DeleteFilter(crud.DeleteResources, resource=FILTER, words="filter delete", earlier="filter unregister"):
-    """Forget registered filters that no policy uses."""
+    """Delete registered filters that no policy uses."""
 
     key_help = "a registered filter"
     examples = (
@@ -180,7 +178,7 @@ class DeleteFilter(crud.DeleteResources, resource=FILTER, words="filter delete",
 
 
 class ListDeployed(ListCommand, words="filter deployment list", earlier="filter deployed", calls="deployments"):
-    """List the filters that are set for just this target by policies without metrics."""
+    """List the filters that policies without metrics set for exactly this target."""
 
     columns = registry.DEPLOYED_LIST
     arguments = (_TARGET,)
@@ -188,7 +186,7 @@ class ListDeployed(ListCommand, words="filter deployment list", earlier="filter 
 
 
 class DeployFilter(ShowCommand, words="filter deploy"):
-    """Set a filter for a target; the same again changes nothing, other parameters replace it."""
+    """Set a filter for a target; a repeated call changes nothing, other parameters replace the former ones."""
 
     columns = registry.DEPLOYED
     arguments = (_TARGET, _KEYWORD, *_HOW, WAIT)
@@ -200,7 +198,7 @@ class DeployFilter(ShowCommand, words="filter deploy"):
 
 
 class UndeployFilter(EachCommand, words="filter undeploy"):
-    """Take back what deploying filters for a target has set."""
+    """Remove filters that were deployed for a target."""
 
     arguments = (_TARGET, names_argument("keyword", "a filter"), WAIT)
     examples = ("AUTH_acme/logs compression",)
@@ -212,7 +210,7 @@ class UndeployFilter(EachCommand, words="filter undeploy"):
 
 
 def fields_of(args: Namespace) -> dict[str, Any]:
-    """The description that options give: those of the file, and over them what the command line says."""
+    """Return the description from the options: the file's fields, replaced by those on the command line."""
     description = read_description(args.description) if args.description else {}
     words = {name: getattr(args, name) for name in ("environment", "language", "main", "reverse", "self_service")}
     description |= {name: value for name, value in {**words, "help": args.help_text}.items() if value is not None}

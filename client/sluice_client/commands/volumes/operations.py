@@ -1,4 +1,4 @@
-"""``volume operation``: what was ordered of volumes, and how a command waits for it."""
+"""``volume operation``: operations on volumes, and how a command waits for one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sluice_client.resources.columns import Data, printable
 from sluice_client.resources.volumes import OPERATION, OPERATION_LIST
 
 STATES: Final = ("under_way", "done", "failed")
-#: Seconds that one request waits.
+#: Seconds for which one request waits.
 _PATIENCE: Final = 5.0
 
 OPERATIONS: Final = crud.Resource(
@@ -38,9 +38,9 @@ class WaitingCommand(SluiceCommand):
     """A command that may wait for operations."""
 
     def finished(self, operation: Data, wait: float) -> Data:
-        """``operation`` when it has ended, if that is to be waited for.
+        """Return ``operation`` when it has ended, if ``wait`` is not 0.
 
-        :param wait: seconds; 0 for not at all
+        :param wait: seconds; 0 does not wait
         :raises ClientError: when it has failed, or has not ended in time
         """
         began, name, patience = time.monotonic(), operation["id"], min(_PATIENCE, wait)
@@ -61,29 +61,29 @@ class WaitingCommand(SluiceCommand):
 
 
 class OrderCommand(WaitingCommand, ShowCommand):
-    """Orders one operation, and shows it."""
+    """Submits one operation, and shows it."""
 
     columns = OPERATION
 
     def submit(self, args: Namespace) -> Data:
-        """Have the controller begin."""
+        """Submit the operation."""
         found: Data = self.forward(args, leave_out=WAIT_FOR_END.dest)
         return found
 
     def fetch(self, args: Namespace) -> Data:
-        """The operation, ended if that is waited for."""
+        """The operation, with ``--wait`` after its end."""
         return self.finished(self.submit(args), args.wait)
 
 
 class OrderEachCommand(WaitingCommand, EachCommand):
-    """Orders an operation on each of several things."""
+    """Submits an operation for each of several names."""
 
     @abstractmethod
     def submit(self, name: str, args: Namespace) -> Data:
-        """Have the controller begin with one."""
+        """Submit the operation for one name."""
 
     def each(self, name: str, args: Namespace) -> tuple[str, Any]:
-        """Order it of one."""
+        """Submit it for one name."""
         found = self.finished(self.submit(name, args), args.wait)
         return f"{found['what']} of {printable(name)} is {found['state']}, operation {found['id']}", found
 
@@ -97,16 +97,16 @@ class ListVolumeOperations(crud.ListResources, resource=OPERATIONS, words="volum
 
 
 class ShowVolumeOperation(OrderCommand, words="volume operation show"):
-    """Show an operation on a volume, and bring it further."""
+    """Show an operation on a volume, and continue it if it was interrupted."""
 
     arguments = (OPERATIONS.argument("the operation's id"), WAIT_FOR_END)
     examples = ("4f1c6b0a9d2e47f8a3b5c7d9e1f20364 --wait",)
 
     def fetch(self, args: Namespace) -> Data:
-        """The operation; a failed one is shown, unless it is waited for."""
+        """The operation; a failed one is shown, unless ``--wait`` is given."""
         found = self.submit(args)
         return self.finished(found, args.wait) if args.wait else found
 
     def submit(self, args: Namespace) -> Data:
-        """The operation as it is now."""
+        """The present operation."""
         return self.client.volume_operation(args.id)

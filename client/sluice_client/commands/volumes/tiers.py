@@ -1,4 +1,4 @@
-"""``volume tier``: classes of volumes; ``volume pool``: what they lie in."""
+"""``volume tier``: classes of volumes; ``volume pool``: the pools that store them."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ TIERS: Final = crud.Resource(
     "/volumes/tiers",
     TIER_LIST,
     TIER,
-    filters=(Argument("--prefix", "only what is called so in the beginning"),),
-    fields=(*DEMANDS, Argument("--cost", "what the cheapest is chosen by", {"type": float, "metavar": "N"})),
+    filters=(Argument("--prefix", "only those whose name begins with this"),),
+    fields=(*DEMANDS, Argument("--cost", "by which the cheapest is chosen", {"type": float, "metavar": "N"})),
 )
 
 
 class ListTiers(crud.ListResources, resource=TIERS, words="volume tier list"):
-    """List tiers, and what Cinder has of their volume types."""
+    """List tiers, and their volume types in Cinder."""
 
 
 class ShowTier(crud.ShowResource, resource=TIERS, words="volume tier show"):
-    """Show a tier, what Cinder has of its volume type, and the pools that meet it."""
+    """Show a tier, its volume type in Cinder, and the pools that meet it."""
 
     examples = ("gold",)
 
 
 class CreateTier(crud.CreateResource, resource=TIERS, words="volume tier create"):
-    """Make a tier, and its volume type in Cinder."""
+    """Create a tier, and its volume type in Cinder."""
 
     examples = ("gold --resiliency 2 --bandwidth 50MBps --fabric rbd --cost 5",)
 
 
 class RepairTier(EachCommand, words="volume tier repair", earlier="volume tier mend"):
-    """Bring the volume types of tiers back that were changed or deleted in Cinder."""
+    """Restore the volume types of tiers that were changed or deleted in Cinder."""
 
     arguments = (names_argument("name", "the tier"),)
     examples = ("gold",)
@@ -53,13 +53,13 @@ class RepairTier(EachCommand, words="volume tier repair", earlier="volume tier m
 
 
 class DeleteTier(crud.DeleteResources, resource=TIERS, words="volume tier delete"):
-    """Delete tiers that no volume is of, and their volume types."""
+    """Delete tiers without volumes, and their volume types."""
 
     examples = ("gold",)
 
 
 class MatchTier(ShowCommand, words="volume tier match", calls="match_tier"):
-    """Find the cheapest tier that meets demands now; without one, say which demand no pool meets."""
+    """Find the cheapest tier that meets demands now; without one, show which demand no pool meets."""
 
     columns = MATCH
     arguments = (*DEMANDS, Argument("--size", "GiB that one pool must have free", {"type": int, "metavar": "SIZE"}))
@@ -67,7 +67,7 @@ class MatchTier(ShowCommand, words="volume tier match", calls="match_tier"):
 
 
 class ListPools(ListCommand, words="volume pool list", calls="pools"):
-    """List Cinder's pools as they reported themselves last."""
+    """List Cinder's pools with their last reports."""
 
     columns = POOL_LIST
 
@@ -76,10 +76,10 @@ _POOL: Final = Argument("pool", "host@backend#pool", {"metavar": "POOL"})
 
 
 class MeasurePool(OrderCommand, words="volume pool measure", earlier="volume calibrate"):
-    """Have a node measure with fio what a pool carries; `volume pool set` says such figures by hand.
+    """Measure the capacity of a pool with fio on a node; `volume pool set` sets such figures by hand.
 
-    A volume is made in the pool for it, and deleted afterwards. Other volumes of the pool that are busy meanwhile make
-    the figures smaller: the operation says how many are attached (`attached_volumes`).
+    The measurement creates a volume in the pool, and deletes it afterwards. Busy volumes of the pool lower the figures:
+    the operation shows how many are attached (`attached_volumes`).
     """
 
     arguments = (
@@ -96,7 +96,7 @@ class MeasurePool(OrderCommand, words="volume pool measure", earlier="volume cal
         return self.client.measure_pool(args.pool, args.consumer, **crud.given_values(self.arguments[2:-1], args))
 
     def fetch(self, args: Namespace) -> Data:
-        """The operation, ended if that is waited for."""
+        """The operation, with ``--wait`` after its end."""
         operation = super().fetch(args)
         others = operation["data"].get("attached_volumes")
         if others:
@@ -107,9 +107,9 @@ class MeasurePool(OrderCommand, words="volume pool measure", earlier="volume cal
 
 
 class SetPool(ShowCommand, words="volume pool set", earlier="volume pool calibrate", calls="calibrate_pool"):
-    """Say by hand what a pool carries, as you measured it; `volume pool measure` has it measured.
+    """Set the capacity of a pool, as you measured it; `volume pool measure` measures it.
 
-    It counts before what the pool claims, and floors divide it.
+    It replaces the capacity that the pool reports, and floors divide it.
     """
 
     columns = CALIBRATION

@@ -1,4 +1,4 @@
-"""``volume``: made, shown, changed, attached and deleted."""
+"""``volume``: creation, display, changes, attachments and deletion."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sluice_client.commands.volumes.operations import OrderCommand, OrderEachCom
 from sluice_client.resources.columns import Data
 from sluice_client.resources.volumes import LOCALITY, SNAPSHOT_LIST, VOLUME, VOLUME_LIST
 
-#: What a volume or a tier must have.
+#: Demands on a volume or a tier.
 DEMANDS: Final = (
     Argument("--resiliency", "none, raid, or a number of replicas"),
     Argument("--bandwidth", "bytes per second, as 50MBps; a bare number is MB/s", {"metavar": "RATE"}),
@@ -20,8 +20,8 @@ DEMANDS: Final = (
     Argument("--fabric", "how it is reached", {"choices": ("nbd", "iscsi", "rbd", "nfs", "fc")}),
 )
 _TIER: Final = Argument("--tier", "the tier")
-_VOLUME: Final = Argument("volume", "id of the volume, or its name where only one is called so", {"metavar": "VOLUME"})
-_VOLUMES: Final = names_argument("volume", "id of the volume, or its name where only one is called so")
+_VOLUME: Final = Argument("volume", "id of the volume, or its name, if it is unique", {"metavar": "VOLUME"})
+_VOLUMES: Final = names_argument("volume", "id of the volume, or its name, if it is unique")
 _SIZE: Final = Argument("size", "GiB", {"type": int, "metavar": "SIZE"})
 
 VOLUMES: Final = crud.Resource(
@@ -32,7 +32,7 @@ VOLUMES: Final = crud.Resource(
     key="volume",
     filters=(
         Argument("--project", "only volumes of the project with this id"),
-        Argument("--name", "only volumes that are called so"),
+        Argument("--name", "only volumes with this name"),
         _TIER,
     ),
 )
@@ -43,14 +43,14 @@ class ListVolumes(crud.ListResources, resource=VOLUMES, words="volume list"):
 
 
 class ShowVolume(crud.ShowResource, resource=VOLUMES, words="volume show"):
-    """Show a volume: where it lies, who uses it, the filters that its data pass, the rates that it is held to."""
+    """Show a volume: its pool, its attachments, the filters of its data, and its rates."""
 
-    key_help = "id of the volume, or its name where only one is called so"
+    key_help = "id of the volume, or its name, if it is unique"
     examples = ("data1",)
 
 
 class ShowVolumeLocality(ShowCommand, words="volume locality show", calls="volume_locality"):
-    """Show a volume's pool, host and back end, who uses it, and in Ceph the OSDs that hold its objects."""
+    """Show a volume's pool, host and back end, its attachments, and in Ceph the OSDs that hold its objects."""
 
     columns = LOCALITY
     arguments = (_VOLUME,)
@@ -58,35 +58,35 @@ class ShowVolumeLocality(ShowCommand, words="volume locality show", calls="volum
 
 
 class CreateVolume(OrderCommand, words="volume create", calls="create_volume"):
-    """Have a volume made: of a tier, of the cheapest tier that meets demands, or of Cinder's default type."""
+    """Create a volume: of a tier, of the cheapest tier that meets demands, or of Cinder's default type."""
 
     arguments = (_SIZE, Argument("--name", "its name, which others may have, too"), _TIER, *DEMANDS, WAIT_FOR_END)
     examples = ("10 --name data1 --tier gold --wait", "10 --resiliency 2 --bandwidth 50MBps --fabric rbd")
 
 
 class ExtendVolume(OrderCommand, words="volume extend", calls="extend_volume"):
-    """Have a volume grow, attached or not; the operation says when its consumer sees the new size."""
+    """Extend a volume, attached or not; the operation says when its consumer sees the new size."""
 
     arguments = (_VOLUME, _SIZE, WAIT_FOR_END)
     examples = ("data1 20 --wait",)
 
 
 class RetypeVolume(OrderCommand, words="volume retype", calls="retype_volume"):
-    """Give a volume another tier where it lies, attached or not; it is not moved."""
+    """Change the tier of a volume, attached or not, without moving it."""
 
     arguments = (_VOLUME, _TIER, *DEMANDS, WAIT_FOR_END)
     examples = ("data1 --tier silver", "data1 --bandwidth 100MBps --wait")
 
 
 class AttachVolume(OrderCommand, words="volume attach"):
-    """Have a node attach a volume; the operation has the device that the node shows."""
+    """Attach a volume to a node; the operation has the device on the node."""
 
     arguments = (
         _VOLUME,
         Argument("node", "a node with a konnector", {"metavar": "NODE"}),
         Argument("--export", "a block device (the default), or an NBD socket for QEMU", {"choices": ("block", "nbd")}),
         Argument(
-            "--adopt", "of a volume that Sluice did not make: what it holds passed no filter", {"action": "store_true"}
+            "--adopt", "for a volume that Sluice did not create: its data passed no filter", {"action": "store_true"}
         ),
         WAIT_FOR_END,
     )
@@ -99,11 +99,11 @@ class AttachVolume(OrderCommand, words="volume attach"):
 
 
 class DetachVolume(OrderEachCommand, words="volume detach"):
-    """Have volumes detached from their nodes; refused while somebody holds the device, with who it is."""
+    """Detach volumes from their nodes; refused while a process holds the device, which the error names."""
 
     arguments = (
         _VOLUMES,
-        Argument("--force", "although the konnector of its node does not answer", {"action": "store_true"}),
+        Argument("--force", "even if the konnector of its node does not answer", {"action": "store_true"}),
         Argument(
             "--machine-is-gone",
             "with --force: that machine is off, and will not use the volume again",
@@ -120,7 +120,7 @@ class DetachVolume(OrderEachCommand, words="volume detach"):
 
 
 class DeleteVolume(OrderEachCommand, words="volume delete"):
-    """Have volumes deleted that are not attached and have no snapshots."""
+    """Delete volumes that are not attached and have no snapshots."""
 
     arguments = (_VOLUMES, WAIT_FOR_END)
     asks = "delete volume {volume}"
@@ -140,14 +140,14 @@ class ListSnapshots(ListCommand, words="volume snapshot list", calls="snapshots"
 
 
 class CreateSnapshot(OrderCommand, words="volume snapshot create", calls="create_snapshot"):
-    """Have a snapshot made of a volume as it is now, attached or not."""
+    """Create a snapshot of a volume, attached or not."""
 
     arguments = (_VOLUME, Argument("--name", "its name, which others may have, too"), WAIT_FOR_END)
     examples = ("data1 --name monday --wait",)
 
 
 class DeleteSnapshot(OrderEachCommand, words="volume snapshot delete"):
-    """Have snapshots of a volume deleted."""
+    """Delete snapshots of a volume."""
 
     arguments = (_VOLUME, names_argument("snapshot", "id of the snapshot, or its name"), WAIT_FOR_END)
     asks = "delete snapshot {snapshot} of volume {volume}"

@@ -1,4 +1,4 @@
-"""Code that travels, against a controller that answers what the test says: calls, commands, and what they show."""
+"""Uploaded code, against a controller with scripted answers: calls, commands, and their output."""
 
 import hashlib
 import io
@@ -83,7 +83,7 @@ def client(stub):
 
 @pytest.fixture
 def run(stub, capsys):
-    """A function that runs ``sluice`` and returns what it said."""
+    """A function that runs ``sluice`` and returns its output."""
 
     def go(*words, status=0):
         assert main(["--url", stub.url, *words]) == status
@@ -281,7 +281,7 @@ def test_a_node_shows_the_code_that_it_can_run_and_how_its_isolated_environments
 
 
 class Story:
-    """A roll-out that goes on from answer to answer."""
+    """A roll-out that progresses from answer to answer."""
 
     def __init__(self, stub, *rollouts):
         self.said, self.pauses = [], []

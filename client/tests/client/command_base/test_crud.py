@@ -1,4 +1,4 @@
-"""What every resource gets from its description, tried with one that no controller has."""
+"""The commands of a resource from its description, for a resource that no controller has."""
 
 import json
 
@@ -54,7 +54,7 @@ class DeletePaint(DeleteResources, resource=PAINT):
 
 @pytest.fixture
 def run(monkeypatch, stub, capsys):
-    """A function that runs ``sluice paint …`` and returns its status and what it said."""
+    """A function that runs ``sluice paint …`` and returns its status and its output."""
     classes = (ListPaints, ShowPaint, CreatePaint, SetPaint, DeletePaint)
     words = ("list", "show", "create", "set", "delete")
     known = {f"paint {word}": one for word, one in zip(words, classes, strict=True)}

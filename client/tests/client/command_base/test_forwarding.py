@@ -1,4 +1,4 @@
-"""Commands that only forward name a method of the client that takes what they accept."""
+"""Commands that only forward name a method of the client that accepts their arguments."""
 
 import inspect
 

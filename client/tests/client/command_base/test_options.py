@@ -1,4 +1,4 @@
-"""Options that mean the same everywhere: ``--wait [SECONDS]``, ``--json`` and ``-f``, ``--yes``."""
+"""Options with the same meaning everywhere: ``--wait [SECONDS]``, ``--json`` and ``-f``, ``--yes``."""
 
 import io
 import json
@@ -81,7 +81,7 @@ def test_json_of_several_names_is_each_answer(run, stub):
 
 
 class Terminal(io.StringIO):
-    """Somebody who types."""
+    """A terminal with input."""
 
     def isatty(self):
         return True

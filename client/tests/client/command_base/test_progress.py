@@ -1,4 +1,4 @@
-"""An upload that shows how far it is."""
+"""An upload that shows its progress."""
 
 import io
 import json

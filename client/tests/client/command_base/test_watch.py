@@ -1,4 +1,4 @@
-"""Watching a policy: what is said, when it ends, and how; agents and actors are played by the test.
+"""Watching a policy: the output, the end, and the status; the test takes the part of agents and actors.
 
 docs/cli/index.md says the same.
 """
@@ -21,7 +21,7 @@ DYNAMIC = "FOR TENANT AUTH_watch WHEN PUTS_SEC > 3 DO SET noop"
 
 
 class Story:
-    """Stands in for the time between two looks: each pause plays the next act."""
+    """Replaces the time between two polls: each pause runs the next step."""
 
     def __init__(self, *acts):
         self.acts = list(acts)
@@ -152,7 +152,7 @@ def test_ctrl_c_ends_the_watching_and_nothing_else(api, client, node):
     node("n1")
     made = client.create_policy(STATIC)
     argv = ["--url", api.url, "--token-file", str(api.token), "policy", "show", made["id"], "--watch"]
-    # a child ignores what its parent ignores, as tests do that a shell runs in the background
+    # a child ignores the signals that its parent ignores, as in tests that a shell runs in the background
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         watching = subprocess.Popen(

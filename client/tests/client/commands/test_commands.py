@@ -1,4 +1,4 @@
-"""Every command against a real API: what it does, and what it says in every format."""
+"""Every command against a real API: its effect, and its output in every format."""
 
 import csv
 import io
@@ -20,7 +20,7 @@ DESCRIPTION = {
     "help": "not a cipher",
 }
 CODE = b"\0asm" + bytes(range(256)) * 1000
-#: The least that each command wants to be args.
+#: The minimal arguments of each command.
 WORDS = {
     "policy create": [SENTENCE],
     "policy check": [SENTENCE],
@@ -57,7 +57,7 @@ FORMATS = {
 
 @pytest.fixture
 def things(client, store, node, tmp_path):
-    """One of each resource, and the words that stand for them."""
+    """One of each resource, and the words that identify them."""
     node("n1")
     store.append_events([Event(1.0, "error", "node_away", "node `n1` is away", "n1", node="n1")])
     made = client.create_policy("FOR TENANT AUTH_b DO SET compression")

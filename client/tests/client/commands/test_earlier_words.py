@@ -1,4 +1,4 @@
-"""Words that commands had: they work with a warning, and stand in no help."""
+"""Earlier words of commands: they work with a warning, and help omits them."""
 
 import json
 import shlex
@@ -63,7 +63,7 @@ def test_a_slip_is_not_answered_with_earlier_words(sluice):
 
 @pytest.fixture(scope="module")
 def manager():
-    """The commands as ``openstack`` knows them, by their entry points."""
+    """The commands of ``openstack``, by their entry points."""
     made = CommandManager("nothing.of.this.name")
     for line in entry_points()["openstack.sluice.v1"]:
         name = line.partition(" = ")[0].replace("_", " ")

@@ -1,6 +1,6 @@
-"""``event list``: what it prints, and how it follows the log until it is interrupted.
+"""``event list``: its output, and how it follows the log until it is interrupted.
 
-What docs/admin/upgrade.md shows is tried here.
+The commands of docs/admin/upgrade.md are tested here.
 """
 
 import json
@@ -70,7 +70,7 @@ def test_following_goes_on_until_it_is_interrupted(api, log, words):
     assert out == "" or "n2" in out, "what was logged after that may have come, too"
 
 
-#: As Ctrl-C within ``HTTPResponse.__init__``, whose ``close`` misses what is set at its end.
+#: Ctrl-C within ``HTTPResponse.__init__``, whose ``close`` misses attributes that are set at its end.
 HALF_MADE = """
 class HalfMade:
     def __init__(self):
@@ -83,7 +83,7 @@ class HalfMade:
 
 Client.event_page = lambda *given, **wanted: HalfMade()
 """
-#: As Ctrl-C while an object is collected, which drops what is raised.
+#: Ctrl-C while an object is collected, in which exceptions are dropped.
 COLLECTED = """
 class Collected:
     def __del__(self):
@@ -117,7 +117,7 @@ def test_a_format_that_has_an_end_is_refused_when_following(sluice):
 
 
 class Pages:
-    """Answers from a script, in which errors are raised; remembers the cursors that it was asked for."""
+    """Answers from a script, in which errors are raised; keeps the requested cursors."""
 
     def __init__(self, *answers):
         self.answers = list(answers)

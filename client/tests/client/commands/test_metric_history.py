@@ -13,7 +13,7 @@ from sluice_metric_history.resolutions import RESOLUTIONS, invert
 
 @pytest.fixture
 def busy(store):
-    """``AUTH_a`` put 2.5 objects in the minute that was over last, and nothing was measured before."""
+    """``AUTH_a`` put 2.5 objects in the last complete minute, and none was measured before."""
     minute = int(time.time()) // 60 * 60 - 60
     record = SeriesRecord("s1", "PUTS_SEC", "tenant", "AUTH_a", 1, minute)
     rest = SeriesRecord("s2", "PUTS_SEC", "tenant", "", 1, minute, rest=True, of=3)

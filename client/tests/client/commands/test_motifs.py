@@ -18,7 +18,7 @@ SHOWN = {"size": 100, "contracted": False, "opens": 1, "sources": [], "expansion
 
 
 class FakeCalls:
-    """Knows one object, and remembers what was asked."""
+    """Has one object, and keeps the requests."""
 
     def __init__(self):
         self.asked = []
@@ -60,7 +60,7 @@ class FakeCalls:
 
 @pytest.fixture
 def calls(store, monkeypatch):
-    monkeypatch.setattr(call_server, "_WAIT", 0.1)  # so long may a stop last
+    monkeypatch.setattr(call_server, "_WAIT", 0.1)  # greatest duration of a stop
     calls = FakeCalls()
     template = MotifTemplate.describe(DuplicateOf.info, DuplicateOf.relation, DuplicateOf.exact)
     server = CallServer(store, calls, "n1", (template,), time.time)

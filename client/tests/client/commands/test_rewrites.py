@@ -1,4 +1,4 @@
-"""``rewrite``: jobs are ordered, watched to their end, and ended early."""
+"""``rewrite``: jobs are submitted, watched to their end, and cancelled."""
 
 import json
 import sys
@@ -21,7 +21,7 @@ def run(store):
 
 @pytest.fixture
 def rewriter(run):
-    """Works at the first unit of each job, in a thread, until the test ends."""
+    """Processes the first unit of each job, in a thread, until the test ends."""
     ended = threading.Event()
 
     def work(counts):

@@ -1,4 +1,4 @@
-"""A target is a path, or what stands behind FOR in a sentence, wherever a command wants one."""
+"""A target is a path, or the words behind FOR in a sentence, in every command with a target."""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""``volume``: what is sent, what is shown, and how operations are waited for; the controller is a script."""
+"""``volume``: requests, output, and waiting for operations; the controller is a script."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""``bw`` and ``slo`` against a real API: what moves, and what is promised."""
+"""``bw`` and ``slo`` against a real API: traffic and objectives."""
 
 import json
 import time
@@ -24,13 +24,13 @@ def as_json(said):
 
 @pytest.fixture
 def unset(sluice):
-    """Takes values of `bw set` back; how many policies went."""
+    """Deletes floors of `bw set`; returns the number of policies."""
     return lambda *words: len(as_json(sluice("bw", "unset", *words, "-f", "json")))
 
 
 @pytest.fixture
 def paint(store):
-    """A function that lets somebody have measured this."""
+    """A function that writes a measurement."""
 
     def put(**more):
         known = {
@@ -82,7 +82,7 @@ def test_rates_are_shown_in_megabytes_and_the_titles_say_so(sluice, paint):
 def test_a_list_without_measurements_is_empty_with_a_notice(sluice, paint, what):
     said = sluice("bw", what, "list", "-f", "json")
     assert as_json(said) == []
-    assert "nobody measures" in said.err
+    assert "no host measures" in said.err
     paint(flows=(), nodes=(), parts=())
     assert sluice("bw", what, "list", "-f", "json").err == ""
 

@@ -1,4 +1,4 @@
-"""Servers that cut, garble and stall: what is said of it, what is tried again, and that no connection is left open."""
+"""Servers that truncate, garble and stall: error texts, retries, and that no connection is left open."""
 
 import gc
 import json
@@ -27,7 +27,7 @@ def answer(body=PAGE, status="200 OK", **headers):
 
 
 class RawServer:
-    """Answers each request with the next bytes of ``script``, whatever they are; the last ones are said for ever."""
+    """Answers each request with the next bytes of ``script``, valid or not; the last ones are repeated."""
 
     def __init__(self, *script, keep=False):
         self._script, self._keep = list(script), keep
@@ -72,7 +72,7 @@ class RawServer:
 
     @staticmethod
     def _read(connection):
-        """Whether a request came; all of it is read, or closing would be a reset."""
+        """Whether a request arrived; all of it is read, or closing would reset the connection."""
         head = b""
         while b"\r\n\r\n" not in head:
             piece = connection.recv(1 << 16)
@@ -101,7 +101,7 @@ class RawServer:
 
 @pytest.fixture
 def left_open(monkeypatch):
-    """The interpreter's complaints of what was not closed; only objects of the test are searched for garbage."""
+    """The interpreter's warnings of unclosed objects; only objects of the test are searched for garbage."""
     complaints = []
     monkeypatch.setattr(sys, "unraisablehook", lambda one: complaints.append(str(one.exc_value)))
     gc.freeze()
@@ -113,7 +113,7 @@ def left_open(monkeypatch):
 
 @pytest.fixture(params=["token", "session"])
 def connect(request, left_open):
-    """A function that gives a client of one of both sorts; it is closed, with all that it was made of."""
+    """A function that returns a client of one of both sorts; it is closed, with all its parts."""
     made = []
 
     def go(url, **more):

@@ -1,4 +1,5 @@
-"""Native filters, metrics and controllers from upload to roll back, against a real API that tries them in a child.
+"""Native filters, metrics and controllers from upload to roll back, against a real API that tries them in a child
+process.
 
 The commands are those of docs/cli/index.md.
 """
@@ -49,7 +50,7 @@ class Busy(Controller):
 
 @pytest.fixture
 def file(tmp_path):
-    """A function that writes code and gives its path."""
+    """A function that writes code and returns its path."""
 
     def write(text, help_text="first"):
         (tmp_path / "code.py").write_text(text.replace("HELP", help_text))
@@ -60,7 +61,7 @@ def file(tmp_path):
 
 @pytest.fixture
 def as_json(sluice):
-    """A function that runs ``sluice … -f json`` and returns what it shows."""
+    """A function that runs ``sluice … -f json`` and returns the output."""
     return lambda *words: json.loads(sluice(*words, "-f", "json").out)
 
 

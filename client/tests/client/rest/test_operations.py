@@ -1,4 +1,4 @@
-"""What operators ask for beside policies, against a real API: dependencies, activations, firings, places."""
+"""Operations besides policies, against a real API: dependencies, activations, firings, places."""
 
 import json
 

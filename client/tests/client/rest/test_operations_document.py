@@ -1,4 +1,4 @@
-"""Operations called by their ids, and methods that are made of signatures."""
+"""Operations called by their ids, and methods made from signatures."""
 
 import pytest
 
@@ -10,7 +10,7 @@ pytestmark = pytest.mark.unit
 
 
 class FakeTransport(Transport):
-    """Keeps the last request, and answers with the pages that are given."""
+    """Keeps the last request, and answers with the given pages."""
 
     def __init__(self, *pages):
         super().__init__(None, Retries())
@@ -35,7 +35,7 @@ class Caller(OperationCaller):
 
     @calls("check_policies", "policies", text="policy")
     def check(self, text, replaces=""):
-        """What sentences would become."""
+        """The policies that sentences would become."""
 
     @calls("create_volume")
     def create(self, size, **wanted):

@@ -1,4 +1,4 @@
-"""Commands for what operators register, deploy and roll back, against a real API: one story for each."""
+"""Commands for registered, deployed and restored things, against a real API: one story for each."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What is tried again, when, and for how long: only what means the same when it happens twice."""
+"""The repeated requests, their times and durations: only idempotent requests are repeated."""
 
 import socket
 

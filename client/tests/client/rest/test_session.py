@@ -1,4 +1,4 @@
-"""The client with somebody's keystoneauth session: identity, endpoint and renewed tokens."""
+"""The client with a keystoneauth session of the caller: identity, endpoint and renewed tokens."""
 
 import io
 

@@ -72,7 +72,7 @@ def test_a_known_storage_policy_is_named_in_any_case_or_by_index(write, known, w
 def test_without_reports_any_storage_policy_is_accepted_with_a_warning(write, way):
     answer = write[way]("glod")
     assert answer.status_code in (200, 201), answer.content
-    assert warnings(answer) == ["whether swift has a storage policy `glod` is not known: no node tells now"]
+    assert warnings(answer) == ["whether swift has a storage policy `glod` is not known: no node reports its policies"]
 
 
 def test_an_unknown_storage_policy_is_warned_of_once_nodes_report(api, write, request):
@@ -104,9 +104,9 @@ def test_an_objective_at_the_storage_nodes_says_that_another_keeps_gets_at_the_p
     assert (value["warnings"], shown(api, value["id"])) == ([], [])
     objective = api.put("/bw/slo/AUTH_b/get_bw", {"value": 10}, format="json").json()
     (message,) = [one["message"] for one in objective["warnings"]]
-    assert f"those of policy `{value['id']}`, too" in message
+    assert f"also those of policy `{value['id']}`" in message
     (message,) = shown(api, value["id"])
-    assert message == (f"GETs are held back at the proxies all the same, where policy `{objective['policy']}` has them")
+    assert message == f"GETs are still held back at the proxies, because of policy `{objective['policy']}`"
     assert shown(api, objective["policy"]) == []
     (warning,) = create("FOR TENANT AUTH_c DO SET bandwidth WITH max_get_bw=9MBps ON STORAGE_NODE")["warnings"]
     assert f"policy `{objective['policy']}`" in warning["message"]
@@ -136,10 +136,10 @@ def test_a_dynamic_objective_counts_while_it_is_in_force(api, create):
     value = api.put("/bw/AUTH_a/30").json()
     create("FOR TENANT AUTH_b WHEN GETS_SEC > 5 DO SET bandwidth WITH get_bw=10MBps")
     (message,) = shown(api, value["id"])
-    assert message.endswith("has them while it holds")
+    assert message.endswith("while it holds")
     always = create("FOR ALL TENANTS DO SET bandwidth WITH max_get_bw=99MBps")
     (message,) = shown(api, value["id"])
-    assert message.endswith(f"where policy `{always['id']}` has them")
+    assert message.endswith(f"because of policy `{always['id']}`")
 
 
 def test_two_sentences_of_one_text_are_held_against_each_other(api):
@@ -149,8 +149,8 @@ def test_two_sentences_of_one_text_are_held_against_each_other(api):
     )
     found = api.post("/policies/check", {"policy": text}, format="json").json()["policies"]
     first, second = ([one["message"] for one in each["warnings"]] for each in found)
-    assert first == ["GETs are held back at the proxies all the same, where the sentence in line 2 has them"]
-    assert "the sentence in line 1, too" in second[0]
+    assert first == ["GETs are still held back at the proxies, because of the sentence in line 2"]
+    assert "also those of the sentence in line 1" in second[0]
 
 
 IN_THE_WAY = [
