@@ -52,13 +52,13 @@ def write_options(source, target, changes):
     return Path(key_file).read_text(encoding="utf-8").strip() if key_file else None
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster():
     with shared_cluster(KEYSTONE) as running:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def lone_api(cluster, tmp_path_factory):
     folder, port = tmp_path_factory.mktemp("lone-api"), free_port()
     database = f"{cluster.redis_url.rpartition('/')[0]}/{DATABASE}"

@@ -15,7 +15,7 @@ from sluice_aio.keystone import seed
 from sluice_aio.keystone.http import KeystoneHttp
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def volumes_cluster():
     folder = Path(tempfile.mkdtemp(prefix="sluice-"))
     setup = Setup(parts=frozenset(), auth=KEYSTONE, api_options={"workers": "1", **LIMITS})
