@@ -31,7 +31,7 @@ class Bare(Metric):
 
 def installed(monkeypatch, value):
     entry = EntryPoint("plugin", value, registry.GROUP)
-    monkeypatch.setattr(plugins, "entry_points", lambda group: [entry] if group == registry.GROUP else [])
+    monkeypatch.setattr(plugins, "installed_entry_points", lambda group: [entry] if group == registry.GROUP else [])
     monkeypatch.setattr(EntryPoint, "load", lambda self: load(self.value))
 
 
@@ -42,7 +42,7 @@ def load(name):
 
 
 def test_the_literal_list_has_ours(monkeypatch):
-    monkeypatch.setattr(plugins, "entry_points", lambda group: [])
+    monkeypatch.setattr(plugins, "installed_entry_points", lambda group: [])
     bytes_and_requests = ["GETS_SEC", "PUTS_SEC", "GET_BW", "PUT_BW", "THROUGHPUT", "ACTIVE_REQUESTS"]
     responses = ["ERRORS", "HIT_RATIO", "RESPONSE_TIME", "RESPONSE_TIME_P95", "RESPONSE_TIME_P99"]
     assert list(registry.load_metrics()) == [*bytes_and_requests, *responses, "COMPRESSIBILITY"]

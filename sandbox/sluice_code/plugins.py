@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from importlib.metadata import entry_points
 from typing import TypeVar
+
+from sluice_core.process.entry_points import installed_entry_points
 
 T = TypeVar("T")
 
@@ -28,7 +29,7 @@ def load_plugins(
     :param failures: receives the reason of each plugin that was left out, by the entry point's name
     """
     plugins = {name_of(one): one for one in built_in}
-    for entry in entry_points(group=group):
+    for entry in installed_entry_points(group):
         try:
             plugin = entry.load()
             reason = unfit(plugin)

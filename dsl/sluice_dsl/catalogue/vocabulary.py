@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import Final
 
 from sluice_core.describe import (
@@ -33,6 +33,7 @@ from sluice_core.describe import (
 from sluice_core.errors import CallerError
 from sluice_core.messages.bandwidth import CLASSES
 from sluice_core.metrics.usage_metrics import AGENT_METRICS
+from sluice_core.process.entry_points import installed_entry_points
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.catalogue.builtin_words import BUILTIN_FILTERS, BUILTIN_METRICS
 from sluice_motif_control.actions import MOTIF_ACTIONS
@@ -45,7 +46,7 @@ ParameterCheck = Callable[[Mapping[str, Scalar]], object]
 
 def find_parameter_checks() -> dict[str, ParameterCheck]:
     """The check of each keyword with one; its code is loaded at the first call."""
-    return {entry.name: partial(_check, entry) for entry in entry_points(group=GROUP)}
+    return {entry.name: partial(_check, entry) for entry in installed_entry_points(GROUP)}
 
 
 def _check(entry: EntryPoint, params: Mapping[str, Scalar]) -> None:

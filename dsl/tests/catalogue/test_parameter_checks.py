@@ -60,7 +60,7 @@ def test_a_check_that_cannot_be_loaded_refuses_rather_than_passes(monkeypatch):
         EntryPoint("csv_select", "sluice_absent.module:check", vocabulary.GROUP),
         EntryPoint("caching", "sluice_core.describe:absent", vocabulary.GROUP),
     ]
-    monkeypatch.setattr(vocabulary, "entry_points", lambda group: entries)
+    monkeypatch.setattr(vocabulary, "installed_entry_points", lambda group: entries)
     for action, name in (
         ("csv_select WITH header=no", "sluice_absent"),
         ("caching WITH ttl=5s", "sluice_core.describe"),

@@ -38,12 +38,12 @@ def load(name):
 
 def installed(monkeypatch, value):
     entry = EntryPoint("plugin", value, registry.GROUP)
-    monkeypatch.setattr(plugins, "entry_points", lambda group: [entry] if group == registry.GROUP else [])
+    monkeypatch.setattr(plugins, "installed_entry_points", lambda group: [entry] if group == registry.GROUP else [])
     monkeypatch.setattr(EntryPoint, "load", lambda self: load(self.value))
 
 
 def test_the_built_in_filters_are_those_of_the_list(monkeypatch):
-    monkeypatch.setattr(plugins, "entry_points", lambda group: [])
+    monkeypatch.setattr(plugins, "installed_entry_points", lambda group: [])
     assert list(registry.load_filters().values()) == list(registry.BUILT_IN)
     assert registry.descriptions()["noop"] is Noop.info
 
@@ -63,7 +63,7 @@ def test_no_two_built_ins_have_the_same_keyword_and_each_runs_where_it_says():
 
 
 def test_surroundings_reach_every_filter_of_one_process_only(monkeypatch):
-    monkeypatch.setattr(plugins, "entry_points", lambda group: [])
+    monkeypatch.setattr(plugins, "installed_entry_points", lambda group: [])
     lent = HostServices(FakeKeyRing())
     bound = registry.load_filters(surroundings=lent)
     assert list(bound) == list(registry.load_filters())
