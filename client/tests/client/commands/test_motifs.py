@@ -123,7 +123,7 @@ def test_everything_is_expanded_and_how_far_it_is_shown(sluice, calls):
     assert "1 objects could not be expanded: AUTH_a/c/1: its source is away" in failed.err
     ordered = json.loads(sluice("motif", "expand", "--all", "--background", "-f", "json").out)
     assert ordered["state"] == "waiting"
-    assert "said of `--all`" in sluice("motif", "expand", "AUTH_a/c/1", "--background", status=1).err
+    assert "given without `--all`" in sluice("motif", "expand", "AUTH_a/c/1", "--background", status=1).err
 
 
 def test_spaces_are_listed_and_shown(sluice, store):
