@@ -1,17 +1,17 @@
-"""Services that want to be called when a policy's action is set, changed or taken back.
+"""Calls of services that are registered for a policy's action: when it is set, changed or taken back.
 
-What is called is registered per filter (``sluice_core.activation``).  A call follows the commit that it is about, so a
-service never hears of what is not in force; it is made at least once, and again when the commit's answer was lost: such
-a service must take the same call twice.  The last call about one assignment is the one that counts: while a service
-is slow, what is out of date before its turn is never sent, and calls about one assignment keep their order.
+An activation is registered per filter (``sluice_core.activation``).  A call follows the commit that it is about, so
+a service learns only of actions in force.  The host makes a call at least once, and again when the answer of the commit
+was lost, so a service must accept the same call twice.  The last call about an assignment counts: while a service is
+slow, a call that is out of date before its turn is never sent.  Calls about one assignment keep their order.
 
-A host that dies between its commit and the call leaves it undone; so does a service that refuses all attempts.  Both
-are in the log, the second is counted.
+A call is lost when the host ends between its commit and the call, and when the service refuses all attempts.  The log
+has both cases; the second one is counted.
 
-The filter of a third party (``Activation.service``) is enforced by its calls alone.  So what its service answered is
-kept in Redis, for ``enforced`` of its policy (:class:`ServiceStates`); a call that failed is made again,
-with growing pauses, until it is accepted or out of date; and a host that takes over makes those that were not accepted
-yet.
+The filter of a third party (``Activation.service``) is enforced by its calls alone.  Therefore Redis keeps the answer
+of its service, for ``enforced`` of its policy (:class:`ServiceStates`).  A call that failed is made again, with growing
+pauses, until the service accepts it or it is out of date.  A host that takes over makes the calls that no service has
+accepted yet.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class ServiceStates(Service):
-    """States that are not written yet; they wait while Redis is away."""
+    """The states that are not written to Redis yet; they wait while Redis is unreachable."""
 
     store: AsyncStore
     _unwritten: dict[str, ServiceState | None] = field(default_factory=dict)
     _work: asyncio.Event = field(default_factory=asyncio.Event)
 
     def keep(self, assignment: str, state: ServiceState | None) -> None:
-        """Write the state of an assignment's call soon; None forgets it."""
+        """Write the state of an assignment's call soon; None removes it."""
         self._unwritten[assignment] = state
         self._work.set()
 
@@ -63,26 +63,26 @@ class ServiceStates(Service):
             raise
 
 
-#: Calls at the same time; a service that never answers holds one of them for its time-out.
+#: Calls at the same time; a service that never answers occupies one of them until its time-out.
 _AT_ONCE: Final = 8
 #: The longest pause before a failed call to a third party's service is made again.
 _LONGEST_PAUSE: Final = 300.0
-#: Assignments that wait for their call; beyond it the oldest is dropped, and counted.
+#: Assignments that wait for their call; beyond this number the oldest is dropped, and counted.
 _MOST_WAITING: Final = 10_000
 
 
-#: An assignment's id, its filter and its target: all three of a replaced policy may differ from what was before.
+#: An assignment's id, its filter and its target: a policy that is replaced may change all three.
 CallKey = tuple[str, str, str]
 
 
 def owned_name(policy: str) -> str:
-    """The name under which a host owns what acts for ``policy``: that itself, or ``controller/<name>``."""
+    """The name under which a host owns the work for ``policy``: the policy's id, or ``controller/<name>``."""
     return policy.replace("controller:", "controller/", 1)
 
 
 @dataclass(frozen=True, slots=True)
 class _PendingCall:
-    """A call, its state when it is one to a third party's service, and the seconds before it is made again."""
+    """A call, its state if it calls a third party's service, and the seconds before it is made again."""
 
     call: ActivationCall
     state: ServiceState | None = None
@@ -100,18 +100,18 @@ class CallCounts:
 
 @dataclass(slots=True)
 class Activations(Service):
-    """The registered activations, and the calls that wait; ``allowlist`` says who may be called."""
+    """The registered activations, and the calls that wait; ``allowlist`` restricts the addresses that may be called."""
 
     allowlist: UrlAllowlist
     states: ServiceStates
-    #: Whether a policy is ours to act for; a call that failed is not made again when it is not.
+    #: Whether this host owns a policy; a failed call is made again only if it does.
     owns: Callable[[str], bool] = lambda name: True
     #: Seconds before a failed call to a third party's service is made again; twice as long each further time.
     first_pause: float = 2.0
     counts: CallCounts = field(default_factory=CallCounts)
     _known: dict[str, Activation] = field(default_factory=dict)
     _waiting: dict[CallKey, _PendingCall] = field(default_factory=dict)
-    # Calls to services that failed, until they are made again or another one about the same comes.
+    # Failed calls to services, until they are made again or a newer call about the same assignment replaces them.
     _failed: dict[CallKey, _PendingCall] = field(default_factory=dict)
     _busy: set[CallKey] = field(default_factory=set)
     _work: asyncio.Event = field(default_factory=asyncio.Event)
@@ -128,7 +128,7 @@ class Activations(Service):
 
     @property
     def keywords(self) -> frozenset[str]:
-        """The filters that have one."""
+        """The filters that have an activation."""
         return frozenset(self._known)
 
     def replace(self, entries: Iterable[Entry]) -> None:
@@ -138,7 +138,7 @@ class Activations(Service):
             self._learn(entry)
 
     def apply(self, change: Change) -> None:
-        """Applies what ``change`` says of activations."""
+        """Applies the registrations and removals of activations in ``change``."""
         for key in change.entry_drops:
             kind, _, name = key.partition("/")
             if kind == ACTIVATION:
@@ -147,20 +147,21 @@ class Activations(Service):
             self._learn(entry)
 
     def committed(self, puts: Iterable[Assignment], drops: Iterable[Assignment]) -> None:
-        """``puts`` came into force, ``drops`` are not in force any more; must not block."""
+        """``puts`` came into force, ``drops`` left it; must not block."""
         for assignment in puts:
             self.call(assignment, undo=False)
         for assignment in drops:
             self.call(assignment, undo=True)
 
     def call(self, assignment: Assignment, undo: bool) -> None:
-        """Queue the call of the service, if there is one: ``assignment`` came into force, or (``undo``) is not any
-        more.
+        """Queue the call of the service, if the filter has an activation.
+
+        :param undo: ``assignment`` left force; otherwise it came into force
         """
         known = self._known.get(assignment.keyword)
         if known is None:
             return
-        # an action that deletes a filter switches the service off, and back on when it is taken back
+        # An action that deletes a filter switches the service off, and on again when the action is taken back.
         off = undo != (assignment.verb == "delete")
         target = assignment.member or assignment.target.name
         call = activation_call(known, target, assignment.params, assignment.place, undo=off)
@@ -191,11 +192,11 @@ class Activations(Service):
             self.counts.dropped += 1
 
     def start(self, spawn: Spawn) -> None:
-        """Start making calls; what still waits for its call at the end is not called any more."""
+        """Start making calls; calls that still wait when the host ends are not made."""
         spawn(self.run())
 
     async def run(self) -> None:
-        """Make the calls, for ever; cancel it to end."""
+        """Make the calls until cancelled."""
         async with asyncio.TaskGroup() as group:
             for _ in range(_AT_ONCE):
                 group.create_task(self._serve())
@@ -226,7 +227,7 @@ class Activations(Service):
                 outcome = await activate(pending.call, self.allowlist)
             finally:
                 self._busy.discard(about)
-                self._work.set()  # the next call about it may go now
+                self._work.set()  # the next call about this assignment may start now
             if outcome.done:
                 self.counts.done += 1
             else:
@@ -238,7 +239,7 @@ class Activations(Service):
                 self._conclude(about, pending, outcome)
 
     def _conclude(self, about: CallKey, pending: _PendingCall, outcome: Outcome) -> None:
-        """Keep what the service answered, and have a call that failed made again."""
+        """Keep the answer of the service, and schedule a failed call again."""
         assert pending.state is not None
         attempts = pending.state.attempts + outcome.attempts
         state = replace(
@@ -262,5 +263,5 @@ class Activations(Service):
                 self._enqueue(about, pending)
 
     def _next(self) -> CallKey | None:
-        """The assignment that has waited longest and about which no call is under way."""
+        """The assignment that has waited longest and about which no call is running; None without any."""
         return next((about for about in self._waiting if about not in self._busy), None)

@@ -1,13 +1,13 @@
-"""Activations for what is put into force and taken back by others than actor hosts.
+"""Activations for assignments that the API, not an actor host, puts into force and takes back.
 
-Static policies and deployments are written by the API, and so is the end of a dynamic policy or of a controller that
-somebody deletes, disables or stops.  Every actor host sees these changes in the stream; the one that owns the policy
-calls the service (``sluice_actors.activations.calls``), exactly as for what it decides itself.
+The API writes static policies and deployments.  It also ends a dynamic policy or a controller that is deleted,
+disabled or stopped.  Every actor host sees these changes in the stream; the host that owns the policy calls the service
+(``sluice_actors.activations.calls``), exactly as for its own decisions.
 
-A change tells of a drop by its id alone, so what is in force of filters that have an activation is
-remembered, by every host.  What nobody owned when it came, because its owner had just died, is called by whoever
-owns it within some seconds: rather twice than never, which services must bear anyway.  When the stream has a gap,
-what is in force then is compared with what was.
+A change names a dropped assignment by its id alone, so every host remembers the assignments in force of filters that
+have an activation.  A change may come while no host owns its policy, because the owner has just ended.  The host that
+takes the policy over within some seconds makes the call: services must accept a call twice, so this is safe.  After a
+gap in the stream, the host compares the assignments in force with those that it remembers.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from sluice_core.messages.registry import CALL_DONE
 from sluice_core.store import fencing
 from sluice_core.store.store import AsyncStore
 
-#: What hosts call themselves when they write; they call for what they write as soon as it is written.
+#: The prefix of actor hosts as writers of a change; they make the calls for their own writes at once.
 ACTORS: Final = "actors@"
-#: Longer than it takes until a host is missed and its slots are owned by another.
+#: Seconds; longer than the team needs to detect a lost host and to reassign its slots.
 _REMEMBERED: Final = 12.0
 _MOST_REMEMBERED: Final = 10_000
 
@@ -51,16 +51,16 @@ class ChangeObserver:
     _in_force: dict[str, Assignment] = field(default_factory=dict)
     _keywords: frozenset[str] = frozenset()
     _history: str | None = None
-    # Slots that became ours, of which calls to services that were not accepted yet are still to be made.
+    # Slots that this host gained, whose calls that no service has accepted yet are still to be made.
     _unchecked: set[str] = field(default_factory=set)
     _not_ours: deque[_News] = field(default_factory=lambda: deque(maxlen=_MOST_REMEMBERED))
 
     async def reread(self, history: str) -> None:
-        """Read everything; in the same history a difference from what was known is a change that happened meanwhile.
+        """Read everything; within one history, a difference from the remembered assignments is a missed change.
 
-        Another history says nothing of that, and nodes go on with what they had until it is adopted.
+        Under another history there is nothing to compare, and nodes keep their assignments until they adopt it.
 
-        :raises PeerError: when Redis is away
+        :raises PeerError: when Redis is unreachable
         """
         before, self._in_force = self._in_force, await self._read()
         known = self._history is not None and self._history in ("", history)
@@ -73,7 +73,7 @@ class ChangeObserver:
                     self._request_call(one, undo=False)
 
     async def _read(self) -> dict[str, Assignment]:
-        """Read the assignments in force of the filters that have an activation."""
+        """Read the assignments in force of all filters that have an activation."""
         keys, keywords = self.store.keys, self.activations.keywords
         in_force: dict[str, Assignment] = {}
         names = await self.store.run(fencing.hash_fields(keys.assignments)) if keywords else []
@@ -87,10 +87,10 @@ class ChangeObserver:
     async def apply(self, change: Change) -> None:
         """Requests the calls that follow from ``change``, which was applied to the activations before.
 
-        :raises PeerError: when Redis is away
+        :raises PeerError: when Redis is unreachable
         """
         if self.activations.keywords - self._keywords:
-            # which may be later than this change, so its puts are news in any case
+            # This read may already contain later changes, so the puts of this change count as new in any case.
             self._in_force = await self._read()
         self._keywords = self.activations.keywords
         put = {one.id for one in change.puts}
@@ -105,11 +105,11 @@ class ChangeObserver:
             self._request_call(one, undo=False)
 
     async def reconcile(self) -> None:
-        """Make the calls to federated services that no host made, or that were not accepted.
+        """Make the calls to federated services that no host made, or that no service accepted.
 
-        States of filters that are registered no more, whose services nobody can call, are forgotten.
+        Remove the states of filters that are no longer registered, whose services cannot be called.
 
-        :raises PeerError: when Redis is away; it is tried again
+        :raises PeerError: when Redis is unreachable; it is tried again
         """
         keywords = self.activations.service_keywords
         slots = self._unchecked
@@ -141,7 +141,7 @@ class ChangeObserver:
                 self.activations.call(gone, undo=gone.verb == "set")
 
     def slots_gained(self, slots: Collection[str]) -> None:
-        """Handle slots taken over: no host may have handled their latest changes."""
+        """Handle slots that this host took over: no host may have handled their latest changes."""
         self._unchecked.update(slots)
         since = self.clock() - _REMEMBERED
         for news in self._not_ours:
@@ -150,7 +150,7 @@ class ChangeObserver:
 
     @staticmethod
     def _same(gone: Assignment, now: Assignment | None) -> bool:
-        """Whether an assignment is replaced by one of the same filter and target, so that setting it anew is enough."""
+        """Whether ``now`` replaces an assignment of the same filter and target, so one call that sets it is enough."""
         return now is not None and (gone.keyword, gone.verb, gone.path()) == (now.keyword, now.verb, now.path())
 
     def _request_call(self, assignment: Assignment, undo: bool) -> None:

@@ -1,9 +1,9 @@
-"""Orders rewrites for actions that say EXISTING: one when the action comes into force for the first time.
+"""Starts rewrite jobs for actions with EXISTING, when the action comes into force for the first time.
 
-Every actor host sees in the change stream which of these actions are in force; the one that owns the policy orders the
-jobs.  What was ordered is kept in Redis by assignment, with a digest of what it says: a host that takes over, an agent
-that is away or a policy that fires again orders nothing twice, and an action that was changed is another one.  When an
-action is taken back its jobs are cancelled, since they would undo what is not wanted any more.
+Every actor host sees in the change stream which of these actions are in force; the host that owns the policy creates
+the jobs.  Redis keeps the jobs of each assignment, with a digest of its action.  So a host that takes over, an agent
+that was unreachable or a policy that fires again creates no job twice, and a changed action counts as another action.
+When an action is taken back, its jobs are cancelled, since their result is no longer wanted.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from sluice_rewrites import operations
 from sluice_rewrites.accounts import close_request, new_request, open_request
 from sluice_rewrites.messages import CANCELLED, COLLECTING, FAILED, POLICIES, RUNNING, RewriteJob
 
-#: Seconds after which it is looked whether something is to be ordered, should nobody say so.
+#: Seconds after which the host checks for jobs to create, even without a change.
 _INTERVAL: Final = 5.0
-#: What the document of an assignment with EXISTING holds.
+#: This text is in the document of every assignment with EXISTING.
 _MARK: Final = b'"existing":true'
 
 
 class ExistingRewrites(Service):
-    """Orders and cancels the rewrites of the policies that this host owns.
+    """Creates and cancels the rewrite jobs of the policies that this host owns.
 
     :param clock: Unix time
     """
@@ -51,7 +51,7 @@ class ExistingRewrites(Service):
     async def reread(self) -> None:
         """Read which actions are in force.
 
-        :raises PeerError: when Redis is away
+        :raises PeerError: when Redis is unreachable
         """
         keys = self._store.keys
         in_force: dict[str, Assignment] = {}
@@ -63,7 +63,7 @@ class ExistingRewrites(Service):
         self.review()
 
     def apply(self, change: Change) -> None:
-        """Take ``change``, which is already in the groups."""
+        """Apply ``change``, which the groups contain already."""
         if self._in_force is None:
             return
         before = len(self._in_force)
@@ -73,7 +73,7 @@ class ExistingRewrites(Service):
             self.review()
 
     def review(self) -> None:
-        """Look soon what is to be ordered or cancelled: policies may have become ours, too."""
+        """Check soon which jobs to create or cancel: this host may own other policies now."""
         self._work.set()
 
     async def _step(self) -> None:
@@ -123,7 +123,7 @@ class ExistingRewrites(Service):
             await self._store.run(close_request(keys, job.request))
 
     async def _ended_undone(self, job_id: str) -> bool:
-        """True when a job ended with an action that is in force again by now, or failed then."""
+        """True when the job was cancelled (its action is in force again by now) or has failed."""
         known = await self._store.run(operations.JOBS.read(self._store.keys, job_id))
         return known is not None and known.state in (CANCELLED, FAILED)
 
@@ -149,7 +149,7 @@ class ExistingRewrites(Service):
 
 
 def _read_marked(keys: Keys, names: Sequence[str]) -> Operation[list[Assignment]]:
-    """Read those of some assignments that say EXISTING; others, which may be many, are not decoded."""
+    """Read those of some assignments that have EXISTING; the others, which may be many, are not decoded."""
 
     def parse(replies: list[Any]) -> list[Assignment]:
         marked = ((name, raw) for name, raw in zip(names, replies[0], strict=True) if raw and _MARK in raw)

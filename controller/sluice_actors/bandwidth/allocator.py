@@ -1,8 +1,8 @@
-"""Allocates the bandwidth of the cluster: reports of nodes in, one round of shares a second out.
+"""Allocates the bandwidth of the cluster: takes the reports of nodes, and makes one round of shares a second.
 
-A round looks at each method by itself (which flows are active, which objectives hold for them, what nodes carry),
-allocates, and encodes for each node the shares of the flows on it.  An allocator remembers what nodes reported lately,
-what it assigned last, and estimates of capacities; another host knows all of that within seconds.
+A round handles each method by itself (which flows are active, which objectives hold for them, what nodes carry),
+allocates, and encodes for each node the shares of the flows on it.  An allocator remembers the last reports of nodes,
+the shares that it assigned last, and estimates of capacities; another host learns all of that within seconds.
 
 No I/O and no clock.
 """
@@ -42,20 +42,20 @@ class AllocationRound:
     """The outcome of one round."""
 
     messages: Mapping[str, bytes]  #: node → its shares, encoded
-    governed: bool  #: whether anything is held back anywhere
-    #: Makes the reports, which takes a while that shares need not wait for.
+    governed: bool  #: whether Sluice throttles any flow on any node
+    #: Makes the reports; shares are sent before that, because it takes a while.
     make_reports: Callable[[], tuple[BandwidthReport, IdleFlowReport]]
 
     @cached_property
     def reports(self) -> tuple[BandwidthReport, IdleFlowReport]:
-        """Both reports; to be read before the allocator is fed again."""
+        """Both reports; read them before the allocator is fed again."""
         return self.make_reports()
 
 
 class Allocator:
     """:param groups: the members of groups
     :param host: the host that allocates, for reports
-    :param amplification: bytes stored per byte of an upload, until that is measured
+    :param amplification: bytes stored per byte of an upload, until the allocator has measured it
     """
 
     def __init__(
@@ -80,9 +80,9 @@ class Allocator:
     def allocate(self, now: float, at: float = 0.0, term: int = 1, number: int | None = None) -> AllocationRound:
         """Make one round.
 
-        :param now: seconds on our monotonic clock
+        :param now: seconds on this host's monotonic clock
         :param at: Unix time, for the messages
-        :param term: the term of our ownership, for the messages
+        :param term: the term of this host's ownership, for the messages
         :param number: of the round, for the messages; by default the next one
         """
         began = time.perf_counter()
@@ -148,13 +148,13 @@ class Allocator:
 
 # The headroom of object servers for reading, by which proxies choose among replicas.
 #
-# The headroom of a server is the unused part of its capacity. Where it is about as much as that of all servers
+# The headroom of a server is the unused part of its capacity. Where it is close to the unused part of all servers
 # together, it is set to just that: small differences are noise, and proxies that follow noise amplify it.
 #
-# When the object servers hold back downloads, all of them may be used up. Clients that go to a server at random keep
-# going to one that is always full, so the number of transfers that wait at each server is a random walk, until a
+# When the object servers hold back downloads, all of them may be used up. Clients that choose a server at random keep
+# sending requests to a full one, so the number of transfers that wait at each server is a random walk, until a
 # server has none and its bandwidth is idle. Shares cannot correct that. Proxies can, if servers where fewer transfers
-# wait seem to have a little more headroom.
+# wait report a little more headroom.
 
 #: A smaller difference to the unused part of all servers is noise.
 _NOISE: Final = 0.075

@@ -1,17 +1,18 @@
-"""Estimates what a node can carry, where nobody configured or calibrated it.
+"""Estimates what a node can carry, where its capacity is neither configured nor calibrated.
 
-An estimate that only remembers what it allowed locks itself in: it holds back, so it never sees more than it allows,
-so it goes on to hold back.  Hence:
+An estimate that remembers only the rates that it allowed locks itself in: it holds flows back, so it never observes
+more than it allows, so it continues to hold back.  Hence:
 
-* Nothing is known, and nothing held back, as long as no floor is violated.
-* A floor is *violated* when its flow has transfers open, moves clearly less than it may, and does not wait for us: then
-  something else is full, which is the node.  Its capacity is the most that it moved lately, and shrinks slowly
-  (1 % a second, at most to half of that) while it is used up and the floor goes on to be violated.
-* A flow that gains nothing while others are held back is slow by itself, and is let alone for a minute.
-* While no floor is violated and the estimate is used up it grows, by 5 % a second or 1 MB/s, whichever is more; also
-  when the floors are more than it carries, for then those that wait, wait for us.
-* When one node's capacity is estimated, those of all others of its side are: at the most that any of them moved lately.
-* An estimate that was not used up for a minute is forgotten.
+* As long as no floor is violated, there is no estimate and nothing is held back.
+* A floor is *violated* when its flow has transfers open, moves clearly less than it may, and is not throttled by
+  Sluice: then the node is full.  Its capacity is the most that it moved lately.  The estimate shrinks slowly (1 % a
+  second, at most to half of that) while it is used up and the floor stays violated.
+* A flow that gains nothing while others are held back is slow by itself, and is ignored for a minute.
+* While no floor is violated and the estimate is used up it grows, by 5 % a second or 1 MB/s, whichever is more.  It
+  also grows when the floors exceed it, because Sluice then throttles the flows that wait.
+* As soon as the capacity of one node is estimated, so is that of every other node of its side: at the most that any of
+  them moved lately.
+* An estimate that was not used up for a minute is dropped.
 
 Rates in bytes per second, times in seconds.
 """
@@ -30,17 +31,17 @@ CONFIGURED: Final = "configured"
 ESTIMATED: Final = "estimated"
 UNKNOWN: Final = "unknown"
 
-#: An estimate of which more than this part is moved is used up.
+#: An estimate is used up when the node moves more than this part of it.
 USED_UP: Final = 0.9
 GROWTH: Final = 0.05
 LEAST_GROWTH: Final = 1e6
 SHRINKING: Final = 0.01
-#: No node carries less.
+#: The least estimate, in bytes per second.
 LEAST: Final = 1e6
 _MEAN: Final = 3.0
 _LATELY: Final = 30
 _FORGOTTEN: Final = 60.0
-#: A flow moves clearly less than it may below this part of it.
+#: A flow moves clearly less than it may below this part of its allowed rate.
 _CLEARLY: Final = 0.9
 _SUFFERS: Final = 4.0
 _GIVE_UP: Final = 20.0
@@ -102,7 +103,7 @@ class _Suspect:
 
 @dataclass(slots=True)
 class FloorViolations:
-    """Finds the flows whose floors are violated by something other than our limits."""
+    """Finds the flows whose floors are violated by something other than Sluice's own limits."""
 
     _suspects: dict[Flow, _Suspect] = field(default_factory=dict)
     _excused: dict[Flow, float] = field(default_factory=dict)
@@ -113,7 +114,7 @@ class FloorViolations:
         :param allowed: bytes per second that the flow may move of its floor
         :param moved: bytes per second that it moves, as a mean
         :param opened: its open transfers, as a mean
-        :param waiting: of these, the ones that we hold back
+        :param waiting: of these, the ones that Sluice holds back
         """
         if opened < _CLEARLY or moved >= _CLEARLY * allowed or waiting > 0.1 * opened:
             self._suspects.pop(flow, None)
@@ -129,21 +130,21 @@ class FloorViolations:
         return passed >= _SUFFERS
 
     def forget(self, now: float) -> None:
-        """Forget flows whose time is over."""
+        """Remove the flows that have not been observed for long enough."""
         self._excused = {flow: until for flow, until in self._excused.items() if until > now}
         self._suspects = {flow: suspect for flow, suspect in self._suspects.items() if now - suspect.since < _EXCUSED}
 
 
 @dataclass(slots=True)
 class NodeCapacities:
-    """The capacity of every node on one side for one method: configured, or else estimated."""
+    """The capacity of every node on one side for one method: configured, otherwise estimated."""
 
     side: str
     method: str
     _estimates: dict[str, CapacityEstimate] = field(default_factory=dict)
 
     def capacity(self, node: str, configured: Mapping[str, Mapping[str, float]]) -> tuple[float, str]:
-        """The capacity of ``node`` (infinite if unknown), and where it is known from.
+        """The capacity of ``node`` (infinite if unknown), and its source.
 
         :param configured: side → method → bytes per second, as the node reports
         """
@@ -158,14 +159,14 @@ class NodeCapacities:
     def update(self, moved: Mapping[str, float], violated: Collection[str], seconds: float) -> None:
         """Update the estimates.
 
-        :param moved: node → bytes per second, of all nodes without a configured capacity; others are forgotten
+        :param moved: node → bytes per second, of all nodes without a configured capacity; other nodes are dropped
         :param violated: names of the nodes where a floor is violated
         :param seconds: since the last update
         """
         self._estimates = {node: self._estimates.get(node) or CapacityEstimate() for node in moved}
         for node, estimate in self._estimates.items():
             estimate.update(moved[node], node in violated, seconds)
-        if violated:  # a node without any estimate would seem to carry all that the others cannot
+        if violated:  # a node without an estimate would seem to carry everything that the others cannot
             most = max((estimate.peak for estimate in self._estimates.values()), default=LEAST)
             for estimate in self._estimates.values():
                 estimate.begin(most)

@@ -1,9 +1,9 @@
-"""Tells nodes that failed from nodes whose agent alone is silent, by the bytes that the other side moves.
+"""Distinguishes nodes that failed from nodes whose agent alone is silent, by the bytes that the other side moves.
 
-What passes one side passes the other.  While all nodes report, the proportion of both sides is learned; caches and the
-copies of uploads are why it is not 1.  When some are silent and the other side moves no more than the reporting nodes
-of their own side account for, the silent nodes have failed and others may have their part.  Otherwise their workers go
-on at the rates that they have, and nobody else may have these until the nodes are forgotten.
+Bytes that pass one side pass the other.  While all nodes report, the detector learns the proportion of both sides;
+caches and the copies of uploads are why it is not 1.  When some nodes are silent and the other side moves no more than
+the reporting nodes of their own side account for, the silent nodes have failed and other nodes get their share.
+Otherwise their workers continue at their last rates, which no other node gets until the silent nodes are forgotten.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from sluice_actors.bandwidth.loads.node_loads import FRESH_SECONDS, Node, NodeLo
 from sluice_core.describe import STORAGE_NODE
 from sluice_core.messages.bandwidth import GET, PUT, SIDES
 
-#: Unaccounted bytes, as a part of the accounted ones, up to which nodes count as failed, and as failed still.
+#: Unaccounted bytes, as a part of the accounted ones, up to which nodes count as failed, and still count as failed.
 _SAME, _STILL = 0.10, 0.20
-#: Fewer bytes per second prove nothing, nor does a smaller proportion.
+#: A smaller rate in bytes per second proves nothing, nor does a smaller proportion.
 _TELLS: Final = 1e6
 _LEAST: Final = 0.2
-#: So many seconds are remembered; in a few of them buffers may have taken bytes that had not passed the other side.
+#: Seconds that are remembered; in a few of them buffers may have taken bytes that had not passed the other side.
 _SECONDS: Final = 15
-#: When every node reported within so many seconds, the reports are of one second.
+#: When every node reported within this many seconds, all reports are of the same second.
 _SPEAKS: Final = 1.0
 
 
 @dataclass(slots=True)
 class FailureDetector:
-    """Remembers for each method the proportion of bytes on both sides, and which nodes had failed."""
+    """Remembers for each method the proportion of bytes on both sides, and which nodes had failed in the last round."""
 
     failed: frozenset[str] = frozenset()
     _proportions: dict[str, deque[float]] = field(default_factory=dict)
 
     def detect(self, loads: NodeLoads, now: float, held: Collection[tuple[str, str]]) -> frozenset[str]:
-        """The names of the nodes that count as failed.
+        """Return the names of the nodes that count as failed.
 
-        :param now: seconds on our monotonic clock
+        :param now: seconds on this host's monotonic clock
         :param held: methods, each with the side where it is held back
         """
         nodes = list(loads.nodes.values())
@@ -51,7 +51,7 @@ class FailureDetector:
             self._learn(nodes)
         failed_nodes: set[str] = set()
         for side in SIDES if silent else ():
-            # a node that serves both sides would hide its own bytes
+            # A node that serves both sides would hide its own bytes.
             here = {node.name for node in silent if node.served_sides == (side,)}
             limit = _STILL if here & self.failed else _SAME
             verdicts = [self._accounted(nodes, here, method, side, limit) for method, there in held if there == side]
@@ -68,7 +68,7 @@ class FailureDetector:
                 self._proportions.setdefault(method, deque(maxlen=_SECONDS)).append(stored / proxies)
 
     def _accounted(self, nodes: list[Node], silent: set[str], method: str, side: str, limit: float) -> bool | None:
-        """Whether the reporting nodes account for all that the other side moves; None when nothing proves it."""
+        """Whether the reporting nodes account for all bytes of the other side; None if there is no proof."""
         known, other = self._proportions.get(method), next(one for one in SIDES if one != side)
         speaking = _moved((node for node in nodes if node.name not in silent), method, side)
         if not known or speaking < _TELLS:
@@ -82,12 +82,12 @@ class FailureDetector:
 
 
 def _moved(nodes: Iterable[Node], method: str, side: str) -> float:
-    """Bytes of the last second that ``nodes`` reported of one method on one side."""
+    """Bytes of one method on one side that ``nodes`` reported for the last second."""
     return _sums(nodes)[method_side(method, side)]
 
 
 def _sums(nodes: Iterable[Node]) -> list[float]:
-    """The same, by ``method_side``."""
+    """The bytes of the last second, by ``method_side``."""
     stats = [node.stats for node in nodes]
     if not stats:
         return [0.0] * METHOD_SIDES

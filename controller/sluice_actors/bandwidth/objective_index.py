@@ -20,7 +20,7 @@ _NO_FACTS: Final = Facts("")
 
 
 class ObjectiveIndex:
-    """:param assignments: of bandwidth and replication; one that cannot be read is logged and promises nothing"""
+    """:param assignments: of bandwidth and replication; one that cannot be read is logged and has no objective"""
 
     def __init__(self, assignments: Iterable[Assignment]) -> None:
         #: Id of an assignment → its objectives.
@@ -35,7 +35,7 @@ class ObjectiveIndex:
         self.with_floors: set[str] = set()
         self.with_ceilings: set[str] = set()
         self.with_group_floors: set[str] = set()
-        #: Method → the sides where objectives say to hold it back.
+        #: Method → the sides where objectives throttle it.
         self.sides: dict[str, set[str]] = {}
         #: Method → objectives for one target by its name.
         self.named: dict[str, list[Objective]] = {}
@@ -82,14 +82,14 @@ def has_objectives(assignment: Assignment) -> bool:
 
 
 def in_force(candidates: list[Assignment]) -> Iterable[Assignment]:
-    """Yield what newer SETs and DELETEs leave of assignments of one level."""
+    """Yield the assignments of one level that newer SETs and DELETEs leave in force."""
     if len(candidates) == 1:  # by far the most frequent
         return candidates if candidates[0].verb != "delete" else ()
     return Candidates(candidates).resolve(_NO_FACTS).get(BANDWIDTH, ()) if candidates else ()
 
 
 def precedence(objective: Objective) -> tuple[int, bool, int, str]:
-    """Sorts objectives: the one that wins comes first."""
+    """The sort key of objectives: the one that wins comes first."""
     return objective.rank, not objective.storage_policy, -objective.created, objective.assignment
 
 
@@ -97,7 +97,7 @@ def _objectives_of(assignment: Assignment) -> tuple[Objective, ...]:
     try:
         return tuple(_read(assignment))
     except (TypeError, ValueError) as error:
-        log.error("assignment `%s` promises nothing, it cannot be read: %s", assignment.id, error)
+        log.error("assignment `%s` has no effect, it cannot be read: %s", assignment.id, error)
         return ()
 
 

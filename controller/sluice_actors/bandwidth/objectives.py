@@ -1,12 +1,12 @@
-"""Which objectives hold for a flow.
+"""Finds the objectives that hold for a flow.
 
 For each method and storage policy the narrowest scope wins: one container before a group of containers before ALL
 CONTAINERS before one tenant, and so on.  ``sluice_core.resolve`` says what newer SETs and DELETEs leave at each level;
-of that, at one scope, an objective for the storage policy comes before one for all of them.  After a DELETE for a
-container its bytes count as its tenant's again.  A tenant's ceiling bounds the sum over its containers too.
+of the objectives left at one scope, one for the storage policy comes before one for all of them.  After a DELETE for
+a container its bytes count as its tenant's again.  A tenant's ceiling also bounds the sum over its containers.
 
-Thousands of idle tenants with objectives cost memory alone: only active flows are looked up, and answers are kept until
-something changes, which :attr:`Objectives.changes` counts.
+Thousands of idle tenants with objectives cost only memory: only active flows are looked up, and results are kept
+until something changes, which :attr:`Objectives.changes` counts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sluice_core.messages.policies import CONTAINER, GROUP, TENANT, Assignment, 
 
 @dataclass(frozen=True, slots=True)
 class FlowObjectives:
-    """What holds for a flow: its own objective, and its tenant's if that has a ceiling, which bounds all its flows.
+    """The objectives of a flow: its own, and its tenant's if that has a ceiling, which bounds all flows of the tenant.
 
     Both are the same for a flow of the tenant itself.
     """
@@ -45,7 +45,7 @@ class FlowObjectives:
 
     @property
     def has_ceiling(self) -> bool:
-        """True when there is any ceiling."""
+        """True when the flow or its tenant has a ceiling."""
         return bool((self.own is not None and self.own.ceiling) or self.bound is not None)
 
 
@@ -56,7 +56,7 @@ class MemberFloor(NamedTuple):
     flow: Flow
 
 
-#: Members of groups whose floors of one method are looked up, whether anything of them ever moved or not.
+#: Members of groups whose floors of one method are looked up, whether any of their bytes ever moved or not.
 MAX_MEMBERS: Final = 20_000
 _NONE: Final = FlowObjectives()
 
@@ -68,7 +68,7 @@ class Objectives:
     """
 
     def __init__(self, groups: GroupIndex) -> None:
-        #: How often the objectives of any flow may have changed.
+        #: Counts the changes after which the objectives of any flow may differ.
         self.changes = 0
         self._groups = groups
         self._by_id: dict[str, Assignment] = {}
@@ -81,7 +81,7 @@ class Objectives:
         self._reindex()
 
     def apply(self, change: Change) -> bool:
-        """Apply ``change``, which is already in the groups; True when it has objectives."""
+        """Apply ``change``, which the groups contain already; True when it has objectives."""
         dropped = [name for name in change.drops if self._by_id.pop(name, None) is not None]
         put = {each.id: each for each in change.puts if has_objectives(each)}
         self._by_id.update(put)
@@ -92,18 +92,18 @@ class Objectives:
         return bool(dropped or put)
 
     def set_policy_names(self, policies: Mapping[str, str]) -> None:
-        """The storage policies, index as text → name."""
+        """Set the names of the storage policies: index as text → name."""
         if policies != self._policies:
             self._policies = dict(policies)
             self._forget()
 
     def _reindex(self) -> None:
         self._forget()
-        #: What is in force, by its scope.
+        #: The objectives in force, by their scope.
         self.index = ObjectiveIndex(self._by_id.values())
 
     def _forget(self) -> None:
-        """Forget what was looked up."""
+        """Drop the results of all look-ups."""
         self.changes += 1
         self._known: dict[Flow, FlowObjectives] = {}
         self._members: dict[str, Sequence[MemberFloor]] = {}
@@ -119,13 +119,14 @@ class Objectives:
         return method in self.index.with_ceilings
 
     def governs(self, method: str) -> bool:
-        """True when anything of this method may be held back."""
+        """True when Sluice may throttle any flow of this method."""
         return self.has_floors(method) or self.has_ceilings(method)
 
     def side(self, method: str) -> str:
-        """The side where bytes of this method are held back.
+        """The side where Sluice throttles this method.
 
-        Uploads always at the proxies: what an object server holds back lies in buffers until the proxy gives up.
+        Uploads are always throttled at the proxies: bytes that an object server holds back fill buffers until the proxy
+        gives up.
         """
         if method == REPLICATION:
             return STORAGE_NODE
@@ -133,7 +134,7 @@ class Objectives:
 
     @property
     def replication(self) -> Objective | None:
-        """The cap on replication."""
+        """The cap on replication; None without one."""
         return min(self.index.replication, key=precedence, default=None)
 
     def policy_index(self, storage_policy: str) -> int:
@@ -151,7 +152,7 @@ class Objectives:
     # -- by flow
 
     def for_flow(self, flow: Flow) -> FlowObjectives:
-        """What holds for ``flow``; the time is bounded, however many objectives there are."""
+        """The objectives of ``flow``; the time is bounded, however many objectives there are."""
         known = self._known.get(flow)
         if known is None:
             known = self._known[flow] = self._find(flow)
@@ -210,7 +211,7 @@ class Objectives:
         )
         some = list(islice(paths, MAX_MEMBERS))
         groups_of = {level: self._groups_with(level, {path for _, path, _ in some}) for level in of_groups}
-        # what holds depends on the assignments of a path alone, which are the same for nearly all of them
+        # The objective depends only on the assignments of a path, which are the same for nearly all paths.
         known: dict[tuple[str | int, ...], Objective | None] = {}
         members_seen: set[tuple[str, str]] = set()
         for level, path, policy in some:
@@ -227,7 +228,7 @@ class Objectives:
                 yield MemberFloor(own, Flow(account, method, policy, container))
 
     def _groups_with(self, level: str, paths: Set[str]) -> dict[str, list[Assignment]]:
-        """Path → assignments to groups that have it, of ``paths``."""
+        """Path → the assignments to groups that contain it, for each of ``paths``."""
         by_path: dict[str, list[Assignment]] = {}
         for assignment in self.index.of_groups[level]:
             for path in self._groups.among(level, assignment.target.name, paths):

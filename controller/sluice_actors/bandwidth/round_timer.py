@@ -1,7 +1,7 @@
 """When rounds are made: as soon as all nodes have reported a second, at the latest some milliseconds after its end.
 
-The wall clock only says where seconds end.  Which second had its round is known by the monotonic clock, so a wall clock
-that is set neither repeats rounds nor leaves any out.
+The wall clock is used only for the end of seconds.  The monotonic clock records which second had its round, so setting
+the wall clock neither repeats rounds nor leaves any out.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from sluice_actors.bandwidth.loads.node_loads import Node
 
 #: Seconds after the end of a second at which its round is made at the latest.
 DELAY: Final = 0.18
-#: A node that reported within so many seconds is waited for.
+#: A round waits for the nodes that reported within this many seconds.
 _RECENT_SECONDS: Final = 2.5
-#: The seconds of two rounds end at least so far apart, however the wall clock is set meanwhile.
+#: The least distance between the ends of the seconds of two rounds, however the wall clock is set meanwhile.
 _MIN_DISTANCE: Final = 0.5
 
 
@@ -31,11 +31,11 @@ class RoundTimer:
         self._monotonic = monotonic
         self._boundary = -math.inf
         self._awaited: set[str] = set()
-        #: All nodes that are waited for have reported.
+        #: Set when all nodes that the round waits for have reported.
         self.complete = asyncio.Event()
 
     def start(self, nodes: Collection[Node]) -> float:
-        """Wait for reports of the second that ends next; returns for how many seconds at most."""
+        """Wait for reports of the second that ends next; returns the longest time to wait, in seconds."""
         now, there = self._clock(), self._monotonic()
         boundary = there + math.floor(now - DELAY) + 1 - now
         if boundary - self._boundary < _MIN_DISTANCE:

@@ -1,16 +1,16 @@
-"""The host that allocates bandwidth: it receives the reports of all nodes, and sends each its shares once a second.
+"""The service that allocates bandwidth: it receives the reports of all nodes, and sends each its shares once a second.
 
 One host of the cluster does this, the one that owns :data:`NAME`.
 
-* Reports are received only while we own it, and nothing is published after that.  Each round carries the term of our
-  ownership, so nodes know the shares of a former owner as older.
+* The host receives reports only while it owns :data:`NAME`, and publishes nothing after that.  Each round carries the
+  term of the ownership, so nodes recognise the shares of a former owner as older.
 * A round is made when all nodes have reported the last second, at the latest 180 ms after its end.
-* A new owner publishes nothing before the objectives are read and nodes were heard for :data:`LISTEN_SECONDS`.
-* A round is computed in a thread, so that the event loop goes on.  What arrives meanwhile waits until it is done:
-  nothing else touches the allocator then.
-* Shares are published as soon as they exist.  Reports are made after that, while what arrives still waits.
-* Without Redis the objectives are those that were read last, and no reports are written.  Without RabbitMQ nodes keep
-  their shares; what could not be sent is not sent later.
+* A new owner publishes nothing before it has read the objectives and received reports for :data:`LISTEN_SECONDS`.
+* A round is computed in a thread, so that the event loop continues.  Messages that arrive meanwhile wait until it is
+  done: nothing else touches the allocator then.
+* Shares are published as soon as they are computed.  Reports are made after that, while messages still wait.
+* While Redis is unreachable the last objectives that were read hold, and no reports are written.  While RabbitMQ is
+  unreachable nodes keep their shares; unsent shares are not sent later.
 """
 
 from __future__ import annotations
@@ -48,28 +48,28 @@ from sluice_core.store.store import AsyncStore
 
 log = logging.getLogger(__name__)
 
-#: What the allocating host owns.
+#: The name under which the allocating host owns its work.
 NAME: Final = "controller/bandwidth"
-#: Seconds for which nodes are heard before shares are published.
+#: Seconds for which the host receives reports of nodes before it publishes shares.
 LISTEN_SECONDS: Final = 1.5
 _LOADS: Final = load_routing_key("#")
 _RATES: Final = rates_routing_key("#")
 _RATES_PREFIX: Final = _RATES.removesuffix("#")
 _OWNERSHIP_CHECK_SECONDS: Final = 1.0
-#: Rounds that hold nothing back: so many are published at once, and then each time after so many.
+#: Rounds that throttle no flow: this many are published at once, then one in this many.
 _QUIET_ROUNDS, _QUIET_INTERVAL = 3, 5
 _LOG_INTERVAL: Final = 60.0
-#: Reports of a thousand nodes for some seconds; old ones are of no use.
+#: Reports of a thousand nodes for some seconds; older ones are discarded.
 _MAX_QUEUED, _TTL = 10_000, 5.0
 _MAX_UNSENT: Final = 4096
 
 
 class AllocationService(Service):
-    """Allocates while we own :data:`NAME`.
+    """Allocates bandwidth while this host owns :data:`NAME`.
 
     :param settings: of the host
     :param groups: the host updates it before it calls :meth:`apply`
-    :param on_report: called with what was measured and assigned in each second
+    :param on_report: called with the measured and assigned rates of each second
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class AllocationService(Service):
         # Held while a thread computes a round; messages and changes that arrive meanwhile.
         self._computing = asyncio.Lock()
         self._messages: deque[tuple[str, bytes, float]] = deque(maxlen=_MAX_QUEUED)
-        # Also those since objectives were to be loaded anew, which the store may not have had yet.
+        # Also those since a reload of the objectives was requested, which the read may not contain yet.
         self._changes: deque[Change] = deque()
         self._loads = 0
         self._first_report: float | None = None
@@ -117,7 +117,7 @@ class AllocationService(Service):
     # -- for the host
 
     def start(self, spawn: Spawn) -> None:
-        """Begin to connect, on the running loop, and give ``spawn`` what the host is to run as tasks."""
+        """Begin to connect, on the running loop, and pass ``spawn`` the tasks that the host is to run."""
         self._publisher.start()
         self._consumer.start()
         spawn(repeat_forever("divide", self.run_round))
@@ -131,14 +131,14 @@ class AllocationService(Service):
         self._ownership_changed.set()
 
     def reload(self) -> None:
-        """Load the objectives anew: what was known of the store may not hold any more."""
+        """Load the objectives anew: the ones read before may be out of date."""
         if self._allocator is not None:
             self._changes.clear()
             self._loads += 1
             self._stale.set()
 
     def apply(self, change: Change) -> None:
-        """Apply ``change``, which is already in the groups."""
+        """Apply ``change``, which the groups contain already."""
         if self._allocator is None:
             return
         if self._stale.is_set() or not self._loaded.is_set() or self._computing.locked():
@@ -147,7 +147,7 @@ class AllocationService(Service):
             self._quiet = 0
 
     def publish_rates(self, rates: ControllerRates) -> None:
-        """Send what a controller of this host computed to the host that allocates, which may be this one."""
+        """Send the rates of a controller of this host to the host that allocates, which may be this one."""
         if self._publisher.connected.is_set():
             self._publisher.publish(rates_routing_key(rates.controller), rates.encode())
 
@@ -177,7 +177,7 @@ class AllocationService(Service):
     # -- tasks
 
     async def run_round(self) -> None:
-        """Wait for the next round and make it, or wait until we own :data:`NAME`."""
+        """Wait for the next round and make it, or wait until this host owns :data:`NAME`."""
         if not self._owns:
             self._leave()
             self._ownership_changed.clear()
@@ -192,7 +192,7 @@ class AllocationService(Service):
     async def load_objectives(self) -> None:
         """Load the objectives whenever that is needed.
 
-        :raises PeerError: when Redis is away
+        :raises PeerError: when Redis is unreachable
         """
         await self._stale.wait()
         allocator, loads = self._allocator, self._loads
@@ -203,7 +203,7 @@ class AllocationService(Service):
             assignments += [each for each in some if each.kind in (BANDWIDTH, REPLICATION)]
         async with self._computing:
             if allocator is None or allocator is not self._allocator or loads != self._loads:
-                return  # they are to be loaded again, or not at all
+                 return  # they must be loaded again, or not at all
             allocator.objectives.replace(assignments)
             for change in self._changes:
                 allocator.objectives.apply(change)
@@ -254,7 +254,7 @@ class AllocationService(Service):
             log.info("dividing bandwidth from now on")
             self._allocator = Allocator(self._groups, self._host)
             self._floors = FloorWatcher(self._log_event)
-            # Greater than any number before in the same term, also by another process, unless the clock was set back.
+            # Greater than any earlier number in the same term, also of another process, unless the clock was set back.
             self._number = max(self._number, int(self._clock()))
             self._first_report = None
             self._quiet = 0
@@ -282,7 +282,7 @@ class AllocationService(Service):
             made = await asyncio.to_thread(
                 allocator.allocate, now, self._clock(), owned_term(self._ownership, NAME), self._number
             )
-            if allocator is self._allocator and self._owns:  # or else we lost it meanwhile
+            if allocator is self._allocator and self._owns:  # otherwise this host has lost the ownership meanwhile
                 if self._first_report is not None and now - self._first_report >= LISTEN_SECONDS:
                     self._publish(made)
                 reports = await asyncio.to_thread(lambda: made.reports)
@@ -293,7 +293,7 @@ class AllocationService(Service):
             await self._catch_up(allocator)
 
     async def _catch_up(self, allocator: Allocator) -> None:
-        """Apply what arrived while a thread computed, one after the other, so that the event loop goes on."""
+        """Apply the messages and changes that arrived while a thread computed, one by one, so that the loop goes on."""
         while allocator is self._allocator:
             if self._changes and not self._stale.is_set():
                 if allocator.objectives.apply(self._changes.popleft()):

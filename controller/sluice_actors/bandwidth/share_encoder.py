@@ -40,14 +40,14 @@ class ShareColumns:
 
 
 class SharePrefixes:
-    """The bytes with which shares begin, by flow-side; to be made anew when flows are numbered anew."""
+    """The bytes with which shares begin, by flow-side; they must be made anew when flows are numbered anew."""
 
     def __init__(self, names: FlowIndex) -> None:
         self._names = names
         self._packed: NDArray[np.object_] = np.empty(0, dtype=object)
 
     def packed(self, flow_sides: IntArray) -> list[bytes]:
-        """Each is the begin of a list of nine: side, account, container, method, policy."""
+        """Each is the beginning of a list of nine: side, account, container, method, policy."""
         grown = len(self._names.flows) * METHOD_SIDES - len(self._packed)
         if grown > 0:
             self._packed = np.append(self._packed, np.empty(grown, dtype=object))
@@ -88,7 +88,7 @@ def pack_shares(shares: ShareColumns, prefixes: SharePrefixes, nodes: int) -> li
 
 
 def encode_shares(shares: Shares, count: int, rows: bytes, spares: bytes) -> bytes:
-    """Encode ``shares`` with ``count`` rows, and spares, that are encoded already."""
+    """Encode ``shares`` with ``count`` rows, and spares, that are already encoded."""
     data: dict[str, Any] = {"v": shares.version, **shares.to_data()}
     del data["rows"], data["spares"]
     packer = msgpack.Packer(autoreset=False)

@@ -1,7 +1,7 @@
-"""Water-filling: an amount is divided in proportion to weights, and nobody gets more than its limit.
+"""Water-filling: divide an amount in proportion to weights, within the limit of each member.
 
-What exceeds the limit of one goes to the others, again in proportion to their weights, until the amount is used up or
-all are at their limits.
+What exceeds the limit of one member goes to the others, again in proportion to their weights, until the amount is used
+up or all members are at their limits.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from sluice_actors.bandwidth.arrays import BoolArray, FloatArray, IntArray
 
 
 def water_fill(total: float, weights: Sequence[float], limits: Sequence[float]) -> list[float]:
-    """Divide ``total`` among a few, for which plain lists are faster than arrays.
+    """Divide ``total`` among a few members, for which plain lists are faster than arrays.
 
-    :param total: infinite gives everybody its limit
-    :param weights: who weighs 0 gets nothing
+    :param total: infinite gives every member its limit
+    :param weights: a member of weight 0 gets nothing
     :param limits: in the unit of ``total``, infinite for none
     """
     if math.isinf(total):
@@ -44,7 +44,7 @@ def water_fill_groups(groups: IntArray, weights: FloatArray, limits: FloatArray,
     """Divide 1 among the members of each group at once.
 
     :param groups: (members,) the group of each
-    :param weights: (members,) who weighs 0 gets nothing
+    :param weights: (members,) a member of weight 0 gets nothing
     :param limits: (members,) as a part of the group's amount, infinite for none
     :param which: (groups,) the groups that have anything to divide; members of the others get 0
     :returns: (members,) the part of each

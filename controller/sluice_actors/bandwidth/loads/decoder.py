@@ -1,8 +1,8 @@
 """Decodes the report of a node, whose rows stay packed until they are read into arrays.
 
 A thousand busy nodes report some hundred thousand rows each second, and nearly all of them begin with the same bytes
-as one of the second before.  So the key of a row (side, account, ... device) is found by these bytes, and the three
-numbers after it are read as columns.  Only rows that are new, or encoded in another way than ours, are unpacked.
+as a row of the second before.  So these bytes find the key of a row (side, account, ... device), and the three numbers
+after it are read as columns.  Only rows that are new, or that another encoder wrote, are unpacked.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sluice_core.messages.base import MOST
 #: MessagePack's type bytes of a double, and of a list as long as a row.
 _DOUBLE: Final = 0xCB
 _ROW: Final = 0x90 | len(Load._fields)
-#: How a row ends: three doubles.
+#: The last fields of a row: three doubles.
 NUMBERS: Final = ("moved", "open", "waiting")
 _END: Final = np.dtype([pair for name in NUMBERS for pair in ((f"{name}:", "u1"), (name, ">f8"))])
 _SPAN: Final = np.arange(-_END.itemsize, 0)
@@ -73,7 +73,7 @@ class PackedRows(Sequence[Sequence[Any]]):
 
 
 def row_prefix(key: Key) -> bytes:
-    """The bytes with which our agents begin a row of this key."""
+    """The bytes with which Sluice's agents begin a row of this key."""
     packed: bytes = msgpack.packb(key)
     return bytes((_ROW,)) + packed[1:]
 
@@ -90,7 +90,7 @@ class PackedNodeLoad(NodeLoad):
             if data.get("v") == cls.version:
                 return cls.from_data(data)
         except (DecodeError, ValueError, TypeError, AttributeError, RecursionError, msgpack.UnpackException):
-            pass  # decoding everything finds out what is wrong
+            pass  # the full decoder reports what is wrong
         return super().decode(raw)
 
     @classmethod
@@ -107,7 +107,7 @@ class PackedNodeLoad(NodeLoad):
 
 
 def _unpack_fields(raw: bytes) -> dict[str, Any]:
-    """Unpack a message but for its rows.
+    """Unpack a message except for its rows.
 
     :raises ValueError: when rows are not lists of the right length, or bytes follow the message
     :raises msgpack.UnpackException: when ``raw`` is not MessagePack
@@ -154,7 +154,7 @@ class RowColumns(NamedTuple):
 
 
 def read_rows(rows: Sequence[Sequence[Any]], flow_index: FlowIndex) -> RowColumns:
-    """Read ``rows``, without those that are not valid.
+    """Read ``rows``, and skip those that are not valid.
 
     :raises ValueError: when some cannot be unpacked
     """
@@ -170,7 +170,7 @@ def read_rows(rows: Sequence[Sequence[Any]], flow_index: FlowIndex) -> RowColumn
 
 
 def _packed_columns(rows: PackedRows, flow_index: FlowIndex) -> RowColumns | None:
-    """Read rows without unpacking them; None when they need to be looked at one by one.
+    """Read rows without unpacking them; return None when they must be read one by one.
 
     :raises ValueError: when some cannot be unpacked
     """
@@ -188,12 +188,12 @@ def _packed_columns(rows: PackedRows, flow_index: FlowIndex) -> RowColumns | Non
 
 
 def _learn(row: Sequence[Any], prefix: bytes, flow_index: FlowIndex) -> bool:
-    """Remember the number of ``row`` by its ``prefix``; False when it is not valid, or not encoded as ours are."""
+    """Remember the number of ``row`` by its ``prefix``; False when it is not valid, or not in Sluice's own encoding."""
     side, account, container, method, policy, device, *_ = row
     key = side, account, container, method, policy, device
     try:
         if row_prefix(key) != prefix:
-            return False  # so the numbers may be elsewhere than `PackedRows.values` supposed
+            return False  # the numbers may be elsewhere than `PackedRows.values` assumed
         flow_index.rows_by_prefix[prefix] = flow_index.row(key)
     except (TypeError, ValueError):
         return False

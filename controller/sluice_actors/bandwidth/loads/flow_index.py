@@ -23,7 +23,7 @@ from sluice_core.messages.bandwidth import METHODS, SIDES, Flow
 DEVICES: Final = 2**20
 #: Flow-sides that each flow has: every method on every side.
 METHOD_SIDES: Final = len(METHODS) * len(SIDES)
-#: Every flow-side is a smaller number.
+#: Every flow-side is smaller than this.
 _FLOW_SIDES: Final = 2**40
 
 _SIDES: Final = {side: number for number, side in enumerate(SIDES)}
@@ -71,7 +71,7 @@ class FlowIndex:
     """All flows and devices that nodes reported."""
 
     def __init__(self) -> None:
-        #: By number.
+        #: Position = number.
         self.flows: list[Flow] = []
         self._numbers: dict[Flow, int] = {}
         self._devices: list[str] = []
@@ -81,7 +81,7 @@ class FlowIndex:
         self.rows_by_prefix: dict[bytes, int] = {}
 
     def number(self, flow: Flow) -> int:
-        """The number of ``flow``, a new one when it has none."""
+        """The number of ``flow``, a new one if it has none."""
         known = self._numbers.get(flow)
         if known is None:
             known = self._numbers[flow] = len(self.flows)
@@ -93,9 +93,9 @@ class FlowIndex:
         return self.number(flow) * METHOD_SIDES + method_side(flow.method, side)
 
     def row(self, key: Key) -> int:
-        """The number of a row, a new one when it has none.
+        """The number of a row, a new one if it has none.
 
-        :raises ValueError: when ``key`` cannot be one
+        :raises ValueError: when ``key`` is not valid
         :raises TypeError: likewise
         """
         known = self._rows.get(key)
@@ -139,7 +139,7 @@ class FlowIndex:
 
 
 def is_valid_key(key: Iterable[Any]) -> bool:
-    """True for what can be a :data:`Key`."""
+    """True if ``key`` has the form of a :data:`Key`."""
     side, account, container, method, policy, device = key
     return (
         side in SIDES
@@ -173,7 +173,7 @@ class FlowNodeValues:
         return np.where(self.keys[at] == keys, self.values[at], missing)
 
     def renumber(self, moved: IntArray) -> FlowNodeValues:
-        """The same after ``FlowIndex.keep``, whose answer ``moved`` is."""
+        """The same values after ``FlowIndex.keep``, which returned ``moved``."""
         ids, flow_sides = split_keys(self.keys)
         stay = moved[flow_sides // METHOD_SIDES] >= 0
         return FlowNodeValues(

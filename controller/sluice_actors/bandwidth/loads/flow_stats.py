@@ -1,4 +1,4 @@
-"""How flows fare on a node, a column for each flow-side: the last second, and means over the last ones."""
+"""Bytes and transfers of flows on a node, a column for each flow-side: of the last second, and means over several."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from sluice_core.messages.bandwidth import SIDES
 
 #: Seconds over which bytes and transfers are averaged, exponentially.
 MEAN_SECONDS: Final = 4.0
-#: A flow that had no transfer on a node for so many seconds is no longer there.
+#: A flow that had no transfer on a node for this many seconds counts as gone from it.
 LEFT_SECONDS: Final = 3.0
-#: What nodes report of each second: bytes moved, open transfers, waiting ones.
+#: What nodes report for each second: bytes moved, open transfers, waiting ones.
 _REPORTED: Final = 3
 _IDLE: Final = 2 * _REPORTED
 #: These, their means, and how long there was no transfer.
@@ -43,7 +43,7 @@ class FlowStats:
 
     moved = _Column(0)  #: (stats,) bytes in the last second
     open = _Column(1)  #: (stats,) transfers in the last second
-    waiting = _Column(2)  #: (stats,) of these, the ones that we hold back
+    waiting = _Column(2)  #: (stats,) of these, the ones that Sluice holds back
     mean_moved = _Column(3)
     mean_open = _Column(4)
     mean_waiting = _Column(5)
@@ -51,7 +51,7 @@ class FlowStats:
 
     @classmethod
     def empty(cls) -> Self:
-        """No flow-side, so columns without entries."""
+        """Stats without flow-sides: columns without entries."""
         return cls(np.empty(0, dtype=np.intp), np.empty((COLUMNS, 0)))
 
     @property
@@ -61,19 +61,19 @@ class FlowStats:
 
     @property
     def presence(self) -> FloatArray:
-        """(stats,) 1 while there are transfers, then less and less, down to 0."""
+        """(stats,) 1 while there are transfers, then decreasing to 0."""
         return np.maximum(1.0 - self.idle / LEFT_SECONDS, 0.0)
 
     def select(self, index: IntArray) -> FlowStats:
-        """Those at the positions ``index``."""
+        """The entries at the positions ``index``."""
         return FlowStats(self.flow_sides[index], self.values[:, index])
 
     def advanced(self, flow_sides: IntArray, reported: FloatArray, seconds: float, sides: Collection[str]) -> FlowStats:
         """The stats after another report, which stands for ``seconds``.
 
-        :param flow_sides: those that are reported, sorted, as are those of the answer
+        :param flow_sides: the reported ones, sorted; those of the result are sorted too
         :param reported: (3, flow_sides) bytes moved, open transfers, waiting ones
-        :param sides: where workers are, if that is known
+        :param sides: the sides where the node has workers, if known
         """
         part = 1.0 - math.exp(-seconds / MEAN_SECONDS)
         if np.array_equal(flow_sides, self.flow_sides):
@@ -104,7 +104,7 @@ class FlowStats:
         return FlowStats(self.flow_sides, values)
 
     def _decayed(self, silent: BoolArray, part: float, seconds: float, sides: Collection[str]) -> FlowStats:
-        """The flow-sides that were not reported, as long as they count."""
+        """The flow-sides that were not reported, until they count as gone."""
         values = self.values[:, silent]
         values[:_REPORTED] = 0.0
         values[_REPORTED:_IDLE] -= part * values[_REPORTED:_IDLE]

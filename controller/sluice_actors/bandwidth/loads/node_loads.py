@@ -1,20 +1,20 @@
-"""What each node reported lately: bytes and transfers of its flows, and means over the last seconds.
+"""The last reports of each node: bytes and transfers of its flows, and means over the last seconds.
 
-Messages arrive twice, late, out of order or not at all, and the clocks of nodes may show anything:
+Messages arrive twice, late, out of order or not at all, and the clocks of nodes may be wrong:
 
 * The messages of an agent are ordered by their number since its start.  A message that is not newer than the last one
   is refused.  A start that lies before the known one counts once the known one has been silent for some seconds.
-* The age of a message is the time since it arrived here, on our monotonic clock.
+* The age of a message is the time since it arrived here, on this host's monotonic clock.
 * An agent that started again is silent until its workers should have reconnected, but on a busy machine some take
-  longer.  A flow that seems idle there would lose its share, so the node keeps what it had for
+  longer.  A flow that seems idle there would lose its share, so the node keeps its last shares for
   :data:`RECONNECT_SECONDS` more.
-* A node that falls silent keeps its part for :data:`FORGET_SECONDS`, unless ``failure_detector`` finds that it failed.
-  A node whose workers have ended loses it at once.
+* A node that falls silent keeps its shares for :data:`FORGET_SECONDS`, unless ``failure_detector`` finds that it
+  failed.  A node whose workers have ended loses them at once.
 
-Shares that followed the very last second would swing, so weights follow means over some seconds (``flow_stats``); where
-clients pile up that is too slow, and ``methods.weights`` takes the last second with less force.
+Shares that followed the very last second would oscillate, so weights follow means over some seconds (``flow_stats``).
+Where transfers pile up that is too slow, and ``methods.weights`` takes the last second with less force.
 
-A thousand busy nodes report some hundred thousand rows each second.  So there is no object for each: rows become
+A thousand busy nodes report some hundred thousand rows each second, so no row is an object: rows become
 columns as they arrive, and a round puts the columns of all nodes beside each other (``LoadTable``).
 """
 
@@ -42,15 +42,15 @@ from sluice_actors.bandwidth.loads.flow_index import (
 from sluice_actors.bandwidth.loads.flow_stats import MEAN_SECONDS, FlowStats
 from sluice_core.messages.bandwidth import SIDES, MovedObject, NodeLoad
 
-#: A report that is older than so many seconds is no longer shown as present.
+#: A report that is older than this many seconds is no longer shown as present.
 FRESH_SECONDS: Final = 2.5
-#: A node that is silent for so many seconds is forgotten.
+#: A node that is silent for this many seconds is forgotten.
 FORGET_SECONDS: Final = 30.0
-#: After so many seconds of silence another start of an agent counts although its clock says that it was before.
+#: After this many seconds of silence another start of an agent counts although its clock says that it was before.
 _OTHER_START_SECONDS: Final = 3.0
 #: Seconds after the first report of another start of an agent within which its last workers reconnect.
 RECONNECT_SECONDS: Final = 2.0
-#: Flows that are over are forgotten once there are more of them than this, and than of the others.
+#: Flows that have ended are removed once there are more of them than this, and more than active ones.
 _MAX_OVER: Final = 10_000
 
 
@@ -67,22 +67,22 @@ class Node:
     """The last report of one node."""
 
     name: str
-    id: int  #: no other node has it
+    id: int  #: unique among nodes
     started: float
     number: int
-    arrived: float  #: on our monotonic clock
+    arrived: float  #: on this host's monotonic clock
     at: float = 0.0
-    complete_at: float = -math.inf  #: when all workers are connected again, on our monotonic clock
+    complete_at: float = -math.inf  #: when all workers are connected again, on this host's monotonic clock
     server: str = ""
     sides: tuple[str, ...] = ()
-    served_sides: tuple[str, ...] = ()  #: where it has workers, or had some a moment ago
+    served_sides: tuple[str, ...] = ()  #: the sides where it has workers, or had some a moment ago
     capacity: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     stats: FlowStats = field(default_factory=FlowStats.empty)
     rows: DeviceRows = field(default_factory=DeviceRows)
     objects: tuple[MovedObject, ...] = ()
 
     def serves(self, side: str) -> bool:
-        """True when workers of this side are here, or were a moment ago."""
+        """True when the node has workers of this side, or had some a moment ago."""
         return side in self.served_sides
 
 
@@ -94,16 +94,16 @@ class NodeLoads:
         self.policies: dict[str, str] = {}
         self.flow_index = FlowIndex()
         self._ids: dict[str, int] = {}
-        #: Messages that were known already, or overtaken.
+        #: Messages that arrived twice or late.
         self.repeated = 0
         #: Rows that were not valid.
         self.unsound = 0
 
     def feed(self, load: NodeLoad, arrived: float) -> bool:
-        """Add a report; False when it is not newer than what is known.
+        """Add a report; False when it is not newer than the last one.
 
-        :param arrived: seconds on our monotonic clock
-        :raises ValueError: when it cannot be unpacked; nothing changes then
+        :param arrived: seconds on this host's monotonic clock
+        :raises ValueError: when it cannot be unpacked; then nothing changes
         """
         node = self.nodes.get(load.node)
         if node is not None and not _is_newer(load, node, arrived):
@@ -115,7 +115,7 @@ class NodeLoads:
             node = self.nodes[load.node] = Node(load.node, number, load.started, load.number, arrived)
             seconds = MEAN_SECONDS
         elif load.started != node.started:
-            seconds = 1.0  # no report of what moved meanwhile is no sign that nothing moved
+            seconds = 1.0  # a gap in the reports does not mean that nothing moved meanwhile
             node.complete_at = arrived + RECONNECT_SECONDS
         else:
             seconds = min(max(float(round(arrived - node.arrived)), 1.0), MEAN_SECONDS)
@@ -131,9 +131,9 @@ class NodeLoads:
         return True
 
     def forget(self, now: float) -> IntArray | None:
-        """Forget the nodes that were silent for long, and flows that are over.
+        """Remove the nodes that were silent for long, and the flows that have ended.
 
-        :returns: the answer of ``FlowIndex.keep``, when flows were numbered anew
+        :returns: the result of ``FlowIndex.keep`` if flows were numbered anew, else None
         """
         for name in [name for name, node in self.nodes.items() if now - node.arrived > FORGET_SECONDS]:
             del self.nodes[name]
@@ -162,7 +162,7 @@ class NodeLoads:
 
 
 def _sum_devices(flow_sides: IntArray, values: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Sums of (3, rows) ``values`` over the devices of each flow-side; the flow-sides are sorted, each there once."""
+    """Sums of (3, rows) ``values`` over the devices of each flow-side; the flow-sides are sorted and unique."""
     order = np.argsort(flow_sides, kind="stable")
     flow_sides, values = flow_sides[order], values[:, order]
     first = np.ones(len(flow_sides), dtype=bool)
@@ -180,7 +180,7 @@ def _is_newer(load: NodeLoad, node: Node, arrived: float) -> bool:
 
 
 def _valid_rates(capacity: Any) -> dict[str, dict[str, float]]:
-    """Side → method → bytes per second, of what is valid."""
+    """The valid entries of ``capacity``: side → method → bytes per second."""
     valid: dict[str, dict[str, float]] = {}
     for side in SIDES:
         rates = capacity.get(side) if isinstance(capacity, Mapping) else None
@@ -203,7 +203,7 @@ class LoadTable:
 
     @classmethod
     def from_loads(cls, loads: NodeLoads, without: Collection[str] = ()) -> Self:
-        """Build the table of this moment.
+        """Build the table of the current round.
 
         :param without: names of nodes that are left out
         """
@@ -234,7 +234,7 @@ class LoadTable:
         return np.array([position for position, node in enumerate(self.nodes) if node.serves(side)], dtype=np.intp)
 
     def keys(self, node: IntArray, flow_sides: IntArray) -> IntArray:
-        """Keys of flow-nodes, which stay the same in all rounds as long as flows keep their numbers.
+        """Keys of flow-nodes, which stay the same in all rounds while flows keep their numbers.
 
         :param node: positions in ``nodes``
         :param flow_sides: of the same length

@@ -1,4 +1,4 @@
-"""How many bytes are stored per byte of an upload, as measured: replicas, parity, and what filters make of them."""
+"""Measures how many bytes are stored per byte of an upload: replicas, parity, and the output of filters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sluice_core.messages.bandwidth import PUT
 DEFAULT_AMPLIFICATION: Final = 3.0
 _MIN, _MAX = 0.05, 20.0
 _MEAN_SECONDS: Final = 5.0
-#: Fewer bytes per second are not measured.
+#: A lower rate of uploads, in bytes per second, is not measured.
 _MIN_SENT: Final = 1e6
 
 
@@ -34,7 +34,7 @@ class WriteAmplification:
     def update(self, table: LoadTable, seconds: float) -> None:
         """Measure the uploads of the last second.
 
-        :param seconds: for which this second stands
+        :param seconds: the time that this second stands for
         """
         sums: dict[int, list[float]] = {}
         for column, side in enumerate((PROXY, STORAGE_NODE)):

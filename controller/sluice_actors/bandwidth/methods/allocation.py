@@ -21,7 +21,7 @@ from sluice_core.messages.bandwidth import NO_CLASS
 
 #: The rate of a flow that nothing holds back.
 UNTHROTTLED: Final = -1.0
-#: No flow gets less: at a rate of 0 clients would hang up, and nothing would show that the share is too small.
+#: The least rate of a flow: at a rate of 0 clients would hang up, and no demand would show that the share is too small.
 MIN_RATE: Final = 4096.0
 
 #: Side and node → bytes per second that it carries, infinite if unknown.
@@ -30,7 +30,7 @@ Capacity = Callable[[str, Node], float]
 
 @dataclass(frozen=True, slots=True)
 class FlowNodeRates:
-    """What flows may move on nodes; ``node`` and ``flow_side`` as in ``ShareColumns``, rates infinite for no limit."""
+    """The rates of flows on nodes; ``node`` and ``flow_side`` as in ``ShareColumns``, rates infinite for no limit."""
 
     node: IntArray
     flow_side: IntArray
@@ -39,16 +39,16 @@ class FlowNodeRates:
 
 @dataclass(slots=True)
 class MethodAllocation:
-    """What one method gets in one round; by default nothing is held back."""
+    """The result of one round for one method; by default nothing is held back."""
 
     table: LoadTable
     demands: MethodDemand
-    governed: bool = False  #: whether anything is held back
+    governed: bool = False  #: whether Sluice throttles any flow of the method
     share: FloatArray = field(init=False)  #: (flows,) bytes per second, infinite for no limit
-    met: FloatArray = field(init=False)  #: (flows,) what of the floor can be carried
-    short: FloatArray = field(init=False)  #: (flows,) what of the floor is missing
+    met: FloatArray = field(init=False)  #: (flows,) the part of the floor that can be carried
+    short: FloatArray = field(init=False)  #: (flows,) the part of the floor that is missing
     shares: list[ShareColumns] = field(default_factory=list)  #: for the nodes
-    #: Their sum over a flow is its share, or more where something is left over.
+    #: Their sum over a flow is its share, or more where capacity is left over.
     rates: list[FlowNodeRates] = field(default_factory=list)
     #: Position of a node → the rate with which a new flow begins there.
     newcomers: dict[int, float] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class MethodAllocation:
         self.met = self.demands.per_flow("floor")
 
     def add(self, shares: ShareColumns) -> None:
-        """Add shares that are rates at the same time."""
+        """Add shares that are also rates."""
         self.shares.append(shares)
         rate = np.where(shares.rate < 0, np.inf, shares.rate)
         self.rates.append(FlowNodeRates(shares.node, shares.flow_side, rate))
@@ -80,7 +80,7 @@ def share_columns(
     floor: FloatArray,
     ceiling: FloatArray,
 ) -> ShareColumns:
-    """The shares of those of ``parts`` that ``which`` selects; the other arrays are (parts,) too."""
+    """The shares of the ``parts`` that ``which`` selects; the other arrays are (parts,) too."""
     own = [demand.objectives.own for demand in demands.flows]
     priority = np.array([NO_CLASS if one is None else one.priority for one in own], dtype=np.intp)
     index = np.flatnonzero(which)

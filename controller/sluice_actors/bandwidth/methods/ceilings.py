@@ -1,7 +1,7 @@
-"""Allocates a method whose objectives are ceilings alone, and keeps ceilings of flows that have left.
+"""Allocates a method whose objectives are ceilings alone, and keeps ceilings of flows that have ended.
 
-Flows that have a ceiling are held back by it, others are not.  Ceilings of flows that are not active any more stay in
-force for a minute.  Without that, a client that sends a request every two seconds would begin each of them without a
+Sluice throttles the flows that have a ceiling, and no others.  The ceiling of a flow stays in force for a minute after
+the flow has ended.  Without that, each request of a client that sends one every two seconds would begin without a
 ceiling.
 """
 
@@ -22,7 +22,7 @@ from sluice_actors.bandwidth.objectives import FlowObjectives, Objectives
 from sluice_actors.bandwidth.share_encoder import ShareColumns
 from sluice_core.messages.bandwidth import NO_CLASS, Flow
 
-#: Seconds for which a flow with a ceiling is remembered after its last byte, and how many of them.
+#: Seconds for which a flow with a ceiling is remembered after its last byte, and the maximum number of such flows.
 RETENTION_SECONDS: Final = 60.0
 MAX_RETAINED: Final = 1000
 
@@ -51,13 +51,13 @@ def allocate_ceilings(table: LoadTable, demands: MethodDemand) -> MethodAllocati
 
 @dataclass(slots=True)
 class CeilingRetention:
-    """Remembers the flows with a ceiling of one method, and the nodes where they were."""
+    """Remembers the flows with a ceiling of one method, and the nodes that they used."""
 
-    #: Flow → until when, and the ids of the nodes.
+    #: Flow → end of its retention, and the ids of the nodes.
     _flows: dict[Flow, tuple[float, IntArray]] = field(default_factory=dict)
 
     def apply(self, allocation: MethodAllocation, objectives: Objectives, now: float) -> None:
-        """Add shares to ``allocation`` for the flows that have left, and remember those that are active."""
+        """Add shares to ``allocation`` for the flows that have ended, and remember those that are active."""
         demands = allocation.demands
         active = {demand.flow for demand in demands.flows}
         busy = {demand.flow.account for demand in demands.flows}

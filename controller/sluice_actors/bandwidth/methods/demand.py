@@ -1,9 +1,9 @@
-"""The flows of one method in one round: what each demands, its floor and ceiling, and the nodes where it is.
+"""The flows of one method in one round: the demand, floor and ceiling of each, and the nodes where it is.
 
-The demand of a flow is unlimited while its transfers wait for us, or when it moves what it may; otherwise it is what
-the flow moves, and some room to grow.  ``weights`` splits its share among nodes.
+The demand of a flow is unlimited while Sluice holds its transfers back, or when it moves its allowed rate; otherwise it
+is the flow's current rate and some room to grow.  ``weights`` splits its share among nodes.
 
-There is an object for each flow, but columns for its parts on nodes.
+Each flow is an object; its parts on nodes are columns.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from sluice_core.describe import STORAGE_NODE
 from sluice_core.messages.bandwidth import SIDES, Flow
 from sluice_core.messages.policies import TENANT
 
-#: A flow that moves this part of what it may demands more.
+#: A flow that moves this part of its allowed rate demands more.
 SATURATED: Final = 0.9
 
 
@@ -59,7 +59,7 @@ class FlowDemand:
     demand: float = math.inf
     floor: float = 0.0  #: 0 for none
     ceiling: float = math.inf
-    node_floor: float = 0.0  #: floor on each object server; what it demands of that is in ``floor``
+    node_floor: float = 0.0  #: floor on each object server; the demanded part of it is in ``floor``
     promised: float = 0.0  #: the sum of ``node_floor`` over all object servers where the flow is
 
 
@@ -95,7 +95,7 @@ class MethodDemand:
 def collect_demand(
     table: LoadTable, method: str, objectives: Objectives, assigned: FlowNodeValues, weights: FlowNodeValues
 ) -> MethodDemand:
-    """Collect the active flows of ``method``.
+    """Return the demand of all active flows of ``method``.
 
     :param assigned: bytes per second that each flow-node was allowed in the last second
     :param weights: the portion of its flow that each flow-node had
@@ -204,7 +204,7 @@ def _filled(total: float, several: list[FlowDemand], limits: list[float]) -> tup
 
 
 def _set_node_floors(demands: MethodDemand, promised: list[list[FlowDemand]]) -> None:
-    """Add the floors of each object server, which the flows of one objective have together."""
+    """Add the floors of each object server, which the flows of one objective share."""
     if not any(several[0].node_floor for several in promised):
         return
     groups = np.full(len(demands.flows), -1, dtype=np.intp)
@@ -226,7 +226,7 @@ def _set_node_floors(demands: MethodDemand, promised: list[list[FlowDemand]]) ->
 
 
 def _set_bound(demands: MethodDemand, account: str, several: list[FlowDemand], everything: bool) -> None:
-    """Apply a tenant's ceiling to ``several`` of its flows, or to ``everything`` that it has."""
+    """Apply a tenant's ceiling to ``several`` of its flows, or to all of them (``everything``)."""
     bound = several[0].objectives.bound
     assert bound is not None
     if everything:

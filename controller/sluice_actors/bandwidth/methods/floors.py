@@ -1,11 +1,10 @@
 """Allocates a method that has floors: all its active flows are held back, as far as capacities are known.
 
-``fairness.max_min`` computes the shares.  What nobody demands now is handed out nevertheless, in equal parts, so that a
+``fairness.max_min`` computes the shares.  Capacity without demand is handed out too, in equal parts, so that a
 flow that demands more before the next round need not wait for it.
 
-Flows that move less than their floor for some seconds count as short of it.  That holds for a flow that waits for us,
-and for one on whose nodes at least as much is replicated as the flow lacks: without a cap nothing holds back
-replication, and it uses the same disks.
+A flow that moves less than its floor for some seconds counts as short of it, if Sluice holds it back, or if its nodes
+replicate at least as much as the flow lacks: without a cap, replication is not held back, and it uses the same disks.
 """
 
 from __future__ import annotations
@@ -34,17 +33,17 @@ from sluice_actors.bandwidth.methods.node_floors import allocate_above_node_floo
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import PUT, REPLICATION, SIDES, Flow
 
-#: A flow is short after it has moved less than this part of its floor for so many seconds.
+#: A flow is short after it has moved less than this part of its floor for this many seconds.
 _SLOW: Final = 0.9
 _SLOW_SECONDS: Final = 4.0
-#: Mean open transfers of a flow that could move its floor, and the part of them that waits for us.
+#: Mean open transfers of a flow that could move its floor, and the least part of them that Sluice holds back.
 _MIN_OPEN, _MIN_WAITING = 0.9, 0.1
 
 
 def allocate_floors(
     table: LoadTable, demands: MethodDemand, capacity: Capacity, copies: Mapping[int, float]
 ) -> MethodAllocation:
-    """Allocate what nodes carry.
+    """Allocate the capacity of the nodes.
 
     :param copies: storage policy → bytes stored per byte of an upload
     """
@@ -65,7 +64,7 @@ def allocate_floors(
 
 
 def _set_newcomers(allocation: MethodAllocation, here: _Side, there: _Side) -> None:
-    """Rates with which new flows begin: as much as others have, or what is left over if that is more."""
+    """Set the rates with which new flows begin: the mean of the others, or the capacity left over if that is more."""
     serving = allocation.table.serving(here.name).tolist()
     if not serving:
         return
@@ -78,7 +77,7 @@ def _set_newcomers(allocation: MethodAllocation, here: _Side, there: _Side) -> N
 
 
 class _Side:
-    """One side of the problem and of its outcome; a flow that moved no byte here has no part."""
+    """One side of the problem and of its solution; a flow that moved no byte here has no part."""
 
     def __init__(
         self, name: str, table: LoadTable, capacity: Capacity, demands: MethodDemand, copies: Mapping[int, float]
@@ -101,7 +100,7 @@ class _Side:
         self.outcome = SideAllocation(np.empty(0), np.empty(0), self.capacity)
 
     def side(self) -> Side:
-        """As ``allocate_max_min`` takes it."""
+        """The input of ``allocate_max_min``."""
         return Side(self.capacity, self.parts.flow, self.parts.node, self.parts.weight, self.copies)
 
     def carries(self) -> float:
@@ -109,7 +108,7 @@ class _Side:
         return self._sum(self.capacity)
 
     def unused(self) -> float:
-        """The spare capacity likewise."""
+        """The spare capacity of all nodes, in bytes of payload per second."""
         return self._sum(self.outcome.spare)
 
     def _sum(self, rates: FloatArray) -> float:
@@ -157,7 +156,7 @@ def _add_throttled_side(allocation: MethodAllocation, here: _Side, there: _Side)
 
 
 def _leftover(here: _Side, there: _Side) -> FloatArray:
-    """(nodes,) what each flow there gets of the capacity without demand, as far as the other side can carry it too."""
+    """(nodes,) each flow's part of the capacity without demand, as far as the other side can carry it too."""
     spare = here.outcome.spare
     unused = float(spare[here.crowd > 0].sum())
     left = there.unused()
@@ -187,7 +186,7 @@ def _flow_ceilings(allocation: MethodAllocation) -> FloatArray:
 
 
 def _add_other_side(allocation: MethodAllocation, there: _Side) -> None:
-    """Add the floors of flows with an objective, and expected rates, of the side where nothing is held back."""
+    """Add the floors of flows with an objective, and expected rates, of the side where Sluice does not throttle."""
     parts, rates = there.parts, there.outcome.rates
     nothing = np.zeros_like(rates)
     promised = allocation.demands.promised()[parts.flow]
@@ -200,12 +199,12 @@ def _add_other_side(allocation: MethodAllocation, there: _Side) -> None:
 
 @dataclass(slots=True)
 class SlowFlows:
-    """Remembers since when flows of one method are slow."""
+    """Remembers since when flows of one method have been slow."""
 
     _since: dict[Flow, float] = field(default_factory=dict)
 
     def apply(self, allocation: MethodAllocation, now: float) -> None:
-        """Set what is met and what is short of the floors of slow flows."""
+        """Set the met and the missing part of the floors of slow flows."""
         demands, table = allocation.demands, allocation.table
         floors = np.minimum(allocation.met, demands.per_flow("ceiling"))
         moved, opened = demands.per_flow("mean_moved"), demands.per_flow("mean_open")

@@ -1,12 +1,12 @@
-"""Allocates one method round by round, and remembers what the next round needs.
+"""Allocates one method round by round, and keeps the state that the next round needs.
 
-* No objective: nothing is held back.
-* Ceilings alone: the flows that have one are held back (``ceilings``).
-* With a floor: all active flows are held back, as far as capacities are known (``floors``).
+* Without an objective, Sluice throttles no flow.
+* With ceilings alone, it throttles the flows that have one (``ceilings``).
+* With a floor, it throttles all active flows, as far as capacities are known (``floors``).
 * A cap on replication is divided among the storage nodes (``replication_cap``).
-* The rates of a global controller come in the place of floors and ceilings.  Its answer is complete: a flow-node
-  without a rate is not held back.  It holds for some seconds after it arrived, so a controller that is stopped, or
-  whose host dies, leaves nothing behind: Sluice's own allocation goes on then.
+* The rates of a global controller replace floors and ceilings.  Its answer is complete: a flow-node without a rate is
+  not throttled.  An answer holds for some seconds after it arrived.  So when a controller is stopped, or its host ends,
+  Sluice's own allocation resumes.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ from sluice_core.messages.bandwidth import REPLICATION, SIDES, ControllerRates
 class ControllerRateTable:
     """The newest answer of each controller."""
 
-    #: Controller → its answer, and until when it holds, in seconds of our monotonic clock.
+    #: Controller → its answer, and the end of its validity, in seconds of this host's monotonic clock.
     _answers: dict[str, tuple[ControllerRates, float]] = field(default_factory=dict)
 
     def feed(self, answer: ControllerRates, now: float) -> None:
-        """Add an answer that arrived at ``now``; one that is older than the one before is ignored."""
+        """Add an answer that arrived at ``now``; an answer older than the controller's last one is ignored."""
         known = self._answers.get(answer.controller)
         if known is None or (known[0].term, known[0].at) < (answer.term, answer.at):
             self._answers[answer.controller] = (answer, now + answer.valid)
 
     def current(self, method: str, now: float) -> ControllerRates | None:
-        """The answer that holds for ``method``; of several controllers that of the first name."""
+        """The valid answer for ``method``, of the controller with the first name if there are several; else None."""
         self._answers = {name: known for name, known in self._answers.items() if known[1] > now}
         found = (answer for _, (answer, _) in sorted(self._answers.items()) if method in answer.methods)
         return next(found, None)
 
 
 def allocate_rates(table: LoadTable, demands: MethodDemand, answer: ControllerRates) -> MethodAllocation:
-    """Hold back the flows for which ``answer`` has rates; the other side gets priorities alone."""
+    """Throttle the flows for which ``answer`` has rates; the other side gets priorities alone."""
     allocation = MethodAllocation(table, demands, governed=True)
     rates = {(row.node, row.flow): max(row.rate, MIN_RATE) for row in answer.rows}
     here = demands.throttled
@@ -61,7 +61,7 @@ def allocate_rates(table: LoadTable, demands: MethodDemand, answer: ControllerRa
     limited = np.isfinite(rate)
     allocation.add(share_columns(demands, here, limited, rate, np.zeros_like(rate), rate))
     add_priorities(allocation)
-    # a flow with a part that is not held back may move anything
+    # A flow with a part that is not throttled may move any number of bytes.
     allocation.share = here.sums(rate) if len(rate) else allocation.share
     wanted = np.minimum(demands.per_flow("floor"), demands.per_flow("demand"))
     allocation.short = np.maximum(wanted - allocation.share, 0.0)
@@ -95,7 +95,7 @@ class MethodAllocator:
     ) -> MethodAllocation:
         """Make one round.
 
-        :param now: seconds on our monotonic clock
+        :param now: seconds on this host's monotonic clock
         :param seconds: since the last round
         :param answer: the rates of a global controller, which allocates instead
         """
@@ -131,11 +131,11 @@ class MethodAllocator:
         return self._capacities[side].capacity(node.name, node.capacity)
 
     def renumber(self, moved: IntArray) -> None:
-        """Follow ``FlowIndex.keep``, whose answer ``moved`` is."""
+        """Renumber all state after ``FlowIndex.keep``, which returned ``moved``."""
         self.assigned, self.weights = self.assigned.renumber(moved), self.weights.renumber(moved)
 
     def _estimate(self, demands: MethodDemand, table: LoadTable, now: float, seconds: float) -> None:
-        """Estimate the capacity of nodes for which none is configured, from the floors that are violated."""
+        """Estimate the capacity of the nodes without a configured one, from the floors that are violated."""
         moved = {side: self._moved(table, side) for side in SIDES}
         self._violations.forget(now)
         violated: list[FlowDemand] = []

@@ -1,7 +1,7 @@
-"""Floors of each object server (``node_get_bw``), placed there and not where most of a flow's transfers happen to be.
+"""Floors of each object server (``node_get_bw``), placed on that server and not where most of a flow's transfers are.
 
-What a tenant demands of its floor on an object server comes first there.  Where the floors on a server exceed its
-capacity, they are cut in proportion.  The capacity and the demand that remain are allocated as ever.
+A tenant's demand up to its floor on an object server comes first there.  Where the floors on a server exceed its
+capacity, they are cut in proportion.  The remaining capacity and demand are allocated as without node floors.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from sluice_actors.bandwidth.methods.weights import CHUNK, GROWTH_ROOM, MIN_WAIT
 
 
 def node_floor_demand(parts: FlowParts, value: FloatArray, groups: IntArray, waits: bool) -> FloatArray:
-    """What flows demand of their floors on each object server.
+    """The demand of flows within their floors on each object server.
 
     :param parts: those at the object servers
     :param value: (flows,) bytes per second that each object server owes the flow, 0 for none
-    :param groups: (flows,) a number for each objective; the flows that it is for have its floor together
-    :param waits: bytes are held back at the object servers, so transfers that wait there demand all of it
+    :param groups: (flows,) the number of the objective that each flow is under; flows of one objective share its floor
+    :param waits: bytes are held back at the object servers, so a flow whose transfers wait there demands its floor
     :returns: (parts,) bytes per second
     """
     value = value[parts.flow]
@@ -82,7 +82,7 @@ def allocate_above_node_floors(problem: AllocationProblem, least: FloatArray) ->
 
 
 def _raised(side: SideAllocation, rates: FloatArray) -> SideAllocation:
-    """``side`` with (parts,) ``rates`` below what it has."""
+    """``side`` with (parts,) ``rates`` added to its rates."""
     return replace(side, rates=side.rates + rates, floors=side.floors + rates)
 
 

@@ -1,8 +1,8 @@
 """The cap on replication: one ceiling over the cluster, divided among the storage nodes by their demand.
 
-Each node gets a little, so that one that begins to replicate need not wait for the next round.  No node gets more than
-its capacity, where that is known; what it cannot carry goes to the others.  Where all nodes carry less than the cap,
-each gets its capacity.
+Each node gets a small part, so that a node that begins to replicate need not wait for the next round.  No node gets
+more than its capacity, where that is known; the rest goes to the others.  Where all nodes together carry less than the
+cap, each gets its capacity.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sluice_actors.bandwidth.share_encoder import ShareColumns
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import NO_ACCOUNT, REPLICATION, SIDES, Flow, Objective
 
-#: The part of the cap that is divided evenly; and of what a node carries, where that is less.
+#: The part of the cap that is divided evenly; or this part of a node's capacity, where that is less.
 _EVEN: Final = 0.05
 
 

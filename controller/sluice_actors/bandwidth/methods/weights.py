@@ -1,10 +1,10 @@
-"""How a flow's share is split among the nodes where it is: a weight for each, any number above 0.
+"""How a flow's share is split among its nodes: a weight for each, any number above 0.
 
-On the side where its bytes are held back, the share is split by where its transfers are: bytes follow the share, and
+On the side where Sluice throttles, the share is split by where the flow's transfers are: bytes follow the share, and
 would only repeat the last split.  On the other side it is split by where its bytes are, because objects do not move.
 
-Transfers are at a proxy because clients chose it, and they stay; their mean over some seconds counts.  Transfers are at
-an object server because it is slow: the next request of a client goes to any server, so transfers pile up where the
+Clients choose a proxy, and their transfers stay there; the mean number over some seconds counts.  At an object server
+transfers accumulate because it is slow: the next request of a client goes to any server, so transfers pile up where the
 share is too small.  A share in proportion to their mean follows too late there and oscillates; the root of their number
 in the last second is stable (ADR 0033).
 """
@@ -22,7 +22,7 @@ from sluice_actors.bandwidth.fairness.water_filling import water_fill_groups
 from sluice_actors.bandwidth.loads.flow_index import FlowNodeValues
 from sluice_actors.bandwidth.loads.flow_stats import FlowStats
 
-#: Bytes of one chunk; a flow that moves next to nothing may always move that much.
+#: Bytes of one chunk; a flow that is nearly idle may always move this many.
 CHUNK: Final = 65536.0
 #: A flow that moves less than it may gets what it moves times this, so that it can grow.
 GROWTH_ROOM: Final = 1.25
@@ -31,7 +31,7 @@ MIN_WAITING: Final = 0.05
 SMALL_WEIGHT: Final = 0.02
 #: The weight at an object server is the number of its transfers to this power: a bit more than the root.
 _EXPONENT: Final = 0.6
-#: An object server where a flow happens to have no transfer counts as this part of the flow's mean.
+#: An object server where a flow has no transfer at the moment counts as this part of the flow's mean.
 _NONE: Final = 0.05
 
 
@@ -110,7 +110,7 @@ def _mixed(parts: FlowParts, first: FloatArray, second: FloatArray) -> FloatArra
 
 
 def _without_idle(parts: FlowParts, weights: FloatArray, assigned: FloatArray, before: FlowNodeValues) -> FloatArray:
-    """Limit parts that do not move what they may to what they move, and room to grow.
+    """Limit parts that do not move their allowed rate to their current rate and room to grow.
 
     When nodes are full a part does not get exactly the portion of its weight, so its last portion is corrected.
     """

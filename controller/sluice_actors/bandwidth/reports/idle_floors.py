@@ -1,11 +1,11 @@
-"""All floors that objectives promise, which of them are idle (nothing of them moves), and how that is reported.
+"""All floors of objectives, which of them are idle (no byte of their flow moves), and how they are reported.
 
-There are ten thousands of floors and nearly all of them are idle.  So they are kept from one second to the next and
-summed up in arrays.
+There are tens of thousands of floors and nearly all of them are idle.  So they are kept from one second to the next
+and added up in arrays.
 
-Rows of the report stay as they are while nothing about them changes.  They are made anew when objectives change, or
-what is missing of them; not when a flow begins or ends.  So nothing is written of them meanwhile, however many there
-are (``IdleFlowReport`` in ``sluice_core.messages.bandwidth_report``).
+A row of the report is made anew when objectives change, or the missing part of its floor, not when a flow begins or
+ends.  So idle floors cause no writes meanwhile, however many there are (``IdleFlowReport`` in
+``sluice_core.messages.bandwidth_report``).
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from sluice_core.messages.policies import NAME
 
 @dataclass(slots=True)
 class IdleFloor:
-    """A floor of one tenant or container, as it is while nothing of it moves."""
+    """A floor of one tenant or container, as reported while no byte of its flow moves."""
 
     own: Objective
     flow: Flow  #: with the index of the storage policy, if known
     floor: float  #: bytes per second
-    unseen: bool = False  #: a member of a group of which nothing moved lately
-    row: CachedJson | None = None  #: how it was reported last
-    part: float = 0.0  #: the part of all floors that was missing then
+    unseen: bool = False  #: a member of a group of which no byte moved lately
+    row: CachedJson | None = None  #: its last row
+    part: float = 0.0  #: the missing part of all floors in that row
 
 
 @dataclass(slots=True)
 class FloorRegistry:
     """All floors of ``method``, idle or not.
 
-    They are looked up once, and again when objectives or groups change, or the number of object servers; a flow that
-    is seen for the first time is added.  So a second costs as much as there are active flows, however many are idle.
+    They are looked up once, and again when objectives, groups or the number of object servers change; a flow that
+    is new is added.  So the cost of a second depends on the number of active flows, however many are idle.
     """
 
     method: str
@@ -139,7 +139,7 @@ class IdleFloors:
     _idle: BoolArray
 
     def has_same_floors(self, other: IdleFloors | None) -> bool:
-        """True when these are the same floors, whatever of them is idle."""
+        """True when both have the same floors, whichever of them are idle."""
         return other is not None and other._columns is self._columns
 
     def positions(self, unseen: bool) -> list[int]:
@@ -151,7 +151,7 @@ class IdleFloors:
         return self._floors[position]
 
     def count(self, positions: IntArray | None = None) -> int:
-        """How many are idle, of those at ``positions`` if given."""
+        """The number of idle floors, of those at ``positions`` if given."""
         return int(np.count_nonzero(self._idle if positions is None else self._idle[positions]))
 
     def floors(self) -> dict[int, float]:
@@ -177,7 +177,7 @@ def _idle_floor(own: Objective, flow: Flow, servers: int, unseen: bool = False) 
     return IdleFloor(own, flow, max(own.floor, own.node_floor * servers), unseen)
 
 
-#: What is missing of an idle floor is reported to within this part of it.
+#: The missing part of an idle floor is reported with this precision, as a part of the floor.
 _PRECISION: Final = 0.001
 
 
@@ -185,8 +185,8 @@ _PRECISION: Final = 0.001
 class IdleFloorRows:
     """The rows of the last round.
 
-    Floors that were seen come before members of groups of which nothing ever moved, and methods take turns, so that
-    each method has its part where there is room for a few.
+    Floors of flows that were seen come before members of groups of which no byte ever moved.  Methods take turns, so
+    that each method has rows where there is room for a few.
     """
 
     _report: IdleFlowReport = field(default_factory=IdleFlowReport)
@@ -211,7 +211,7 @@ class IdleFloorRows:
         return self._report
 
     def count(self, idle: Mapping[str, IdleFloors]) -> int:
-        """How many of the rows are of idle floors."""
+        """The number of rows that are of idle floors."""
         return sum(idle[method].count(positions) for method, positions in self._positions.items())
 
     def _part(self, method: str, part: float) -> float:
@@ -230,7 +230,7 @@ def _chosen(idle: Mapping[str, IdleFloors], most: int) -> list[tuple[str, int]]:
 
 
 def _row(floor: IdleFloor, part: float) -> CachedJson:
-    """The row of before, unless what is missing has changed."""
+    """The last row, unless the missing part has changed."""
     if floor.row is None or floor.part != part:
         floor.row, floor.part = _new_row(floor, part), part
     return floor.row

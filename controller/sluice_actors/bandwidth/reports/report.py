@@ -1,9 +1,9 @@
 """The rows of the report of one round.
 
-Lists are bounded: each method has an equal part of a list's rows, and what one does not need is the others'.  Of each
-method flows with objectives come first, then the busiest.  Where the list of flows has room left, idle floors are
-reported too (``idle_floors``).  The number of omitted rows is reported.  Measured rates are of nodes that reported a
-moment ago.
+Lists are bounded: each method has an equal part of a list's rows, and rows that one does not need go to the others.
+Within a method, flows with objectives come first, then the busiest.  Where the list of flows has room left, idle floors
+are reported too (``idle_floors``).  The number of omitted rows is reported.  Measured rates come only from nodes that
+reported a moment ago.
 
 Numbers only, so that it is JSON: a ceiling or capacity of 0 means none or unknown, a negative share means no limit.
 """
@@ -30,12 +30,12 @@ from sluice_core.messages.bandwidth import METHODS, SIDES, Load, MovedObject, Ob
 MAX_ROWS: Final[Mapping[str, int]] = {"flows": 10_000, "nodes": 10_000, "parts": 4_000, "objects": 2_000}
 #: A floor that lacks less than this part of itself is met.
 TOLERANCE: Final = 0.01
-#: Above every rate.
+#: Greater than every rate; puts a row first.
 _FIRST: Final = 1e18
 T = TypeVar("T")
 Row = dict[str, Any]
 Allocations = Mapping[str, MethodAllocation]
-#: (side, method, name of the node) → capacity in bytes per second, and where it is known from.
+#: (side, method, name of the node) → capacity in bytes per second, and its source.
 NodeCapacityTable = Mapping[tuple[str, str, str], tuple[float, str]]
 
 
@@ -83,7 +83,7 @@ def node_rows(table: LoadTable, made: Allocations, known: NodeCapacityTable, hea
 
 
 def _assigned(table: LoadTable, divided: MethodAllocation | None, sort: int) -> list[float]:
-    """(nodes,) bytes per second that may move there, where that is limited."""
+    """(nodes,) bytes per second that the node may move, where that is limited."""
     sums = np.zeros(len(table.nodes))
     for one in () if divided is None else divided.rates:
         which = np.flatnonzero((one.flow_side % METHOD_SIDES == sort) & np.isfinite(one.rate))
@@ -94,7 +94,7 @@ def _assigned(table: LoadTable, divided: MethodAllocation | None, sort: int) -> 
 def device_rows(
     table: LoadTable, made: Allocations, assigned: Mapping[str, FlowNodeValues], heard: BoolArray
 ) -> tuple[list[Row], int]:
-    """What each flow moves on each device, beside what it may; and how many rows are left out.
+    """The bytes that each flow moves on each device, beside its share; and how many rows are left out.
 
     :param assigned: method → the rate of each spot
     """
@@ -116,7 +116,7 @@ def device_rows(
 
 
 def _shares(table: LoadTable, node: IntArray, places: IntArray, assigned: Mapping[str, FlowNodeValues]) -> FloatArray:
-    """What may move at each of ``places`` on its node."""
+    """The rate that may be moved at each of ``places`` on its node."""
     keys, methods = table.keys(node, places), places % METHOD_SIDES // len(SIDES)
     shares = np.full(len(places), UNTHROTTLED)
     for number, method in enumerate(METHODS):
@@ -134,7 +134,7 @@ def _promised(table: LoadTable, made: Allocations) -> BoolArray:
 
 
 def _chosen(places: IntArray, worth: FloatArray) -> IntArray:
-    """Which of the rows are shown, at ``places``: of each method those that are worth most."""
+    """Which of the rows at ``places`` are shown: of each method those with the greatest ``worth``."""
     methods = places % METHOD_SIDES // len(SIDES)
     several = [np.flatnonzero(methods == method) for method in range(len(METHODS))]
     shares = _fairly(list(map(len, several)), MAX_ROWS["parts"])
@@ -186,12 +186,12 @@ def _flow(demand: FlowDemand, divided: MethodAllocation, measured: float) -> Row
 
 
 def asked_rates(own: Objective | None) -> dict[str, float]:
-    """What a flow's own objective asks for, by the names of a report's fields; nothing without one."""
+    """The rates of a flow's own objective, by the names of a report's fields; empty without an objective."""
     return {} if own is None else {"asked": own.floor, "node_asked": own.node_floor}
 
 
 def _busiest(several: Sequence[Sequence[T]], most: int, worth: Callable[[T], Any]) -> tuple[list[T], int]:
-    """Of each of ``several`` lists its part of ``most`` rows, those worth most; and how many are omitted."""
+    """Choose ``most`` rows, of each of ``several`` lists those of greatest worth; and the number of omitted rows."""
     counts = list(map(len, several))
     shown: list[T] = []
     for rows, part in zip(several, _fairly(counts, most), strict=True):
@@ -200,7 +200,7 @@ def _busiest(several: Sequence[Sequence[T]], most: int, worth: Callable[[T], Any
 
 
 def _greatest(numbers: FloatArray, most: int) -> IntArray:
-    """Where the greatest are, all or so many; in their order, or if there are more the greatest first."""
+    """Positions of the ``most`` greatest; in their order if all are chosen, otherwise the greatest first."""
     if len(numbers) <= most:
         return np.arange(len(numbers))
     least = np.partition(numbers, len(numbers) - most)[len(numbers) - most]
@@ -209,7 +209,7 @@ def _greatest(numbers: FloatArray, most: int) -> IntArray:
 
 
 def _fairly(counts: Sequence[int], most: int) -> list[int]:
-    """How many of each are shown, of ``most`` together."""
+    """The number of rows of each method that are shown, of ``most`` together."""
     if sum(counts) <= most:
         return list(counts)
     return [int(part) for part in water_fill(most, [1.0] * len(counts), [float(count) for count in counts])]

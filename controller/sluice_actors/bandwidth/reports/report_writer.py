@@ -1,4 +1,4 @@
-"""What becomes of the reports of rounds: the newest stand in Redis for the API, and lasting shortfalls are logged."""
+"""Writes the newest reports of a round to Redis for the API, and logs lasting shortfalls."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _TTL = int(REPORT_RETENTION)
 
 
 class ReportWriter:
-    """:param allowed: whether we are to write any more"""
+    """:param allowed: returns whether this host may still write"""
 
     def __init__(self, store: AsyncStore, allowed: Callable[[], bool]) -> None:
         self._store = store
         self._allowed = allowed
         self._new = asyncio.Event()
-        #: Of the last round, if any.
+        #: Those of the last round, if any.
         self.reports: tuple[BandwidthReport, IdleFlowReport] | None = None
 
     def put(self, reports: tuple[BandwidthReport, IdleFlowReport]) -> None:
@@ -33,9 +33,9 @@ class ReportWriter:
         self._new.set()
 
     async def write(self) -> None:
-        """Wait for reports and write them; the rows of idle floors only where Redis does not have them yet.
+        """Wait for reports and write them; the rows of idle floors only if Redis does not have them yet.
 
-        :raises PeerError: when Redis is away
+        :raises PeerError: when Redis is unreachable
         """
         await self._new.wait()
         self._new.clear()
@@ -59,7 +59,7 @@ _MET_SECONDS: Final = 60.0
 
 @dataclass(slots=True)
 class _Floor:
-    """Seconds at which it was first and last found short; ``logged`` whether an event has said so."""
+    """Seconds at which it was first and last found short; ``logged`` if an event about that has been logged."""
 
     first: float
     last: float
@@ -68,7 +68,7 @@ class _Floor:
 
 @dataclass(slots=True)
 class FloorWatcher:
-    """Logs when floors of a policy cannot be met, and when they can again.
+    """Logs when floors of a policy cannot be met, and when they are met again.
 
     Rounds differ: a floor counts as short after :data:`_SHORT_SECONDS` in which it was never met, and as met again
     after :data:`_MET_SECONDS` in which it was never short.
@@ -80,7 +80,7 @@ class FloorWatcher:
     def update(self, missing: Mapping[str, float], now: float) -> None:
         """Apply the outcome of a round.
 
-        :param missing: policy → bytes per second that are missing to its floors
+        :param missing: policy → bytes per second that its floors lack
         :param now: seconds on a monotonic clock
         """
         for policy, rate in missing.items():

@@ -1,6 +1,6 @@
-"""Makes the two reports of a round: one of what is active, one of idle floors beside it.
+"""Makes the two reports of a round: one of active flows, one of idle floors beside it.
 
-Both say what is missing to meet all floors, now, and should all of them be demanded at once:
+Both contain the bandwidth that floors lack, now, and if all of them were demanded at once:
 
 * *Now* is the part of the floors of active flows that the allocation could not meet.
 * *At once* counts floors of targets by name, of members of groups, and of flows under ALL that were ever seen.  It is
@@ -60,7 +60,7 @@ class BandwidthReporter:
 
         :param policies: index of a storage policy, as text → name
         :param now: seconds on our monotonic clock
-        :param empty: the report without what the round brought
+        :param empty: the report without the results of the round
         """
         servers = len(table.serving(STORAGE_NODE))
         idle = {
@@ -127,7 +127,7 @@ class BandwidthReporter:
 def overcommitment(
     allocation: MethodAllocation, idle: IdleFloors, carried: Mapping[str, float], copies: Callable[[int], float]
 ) -> float:
-    """The part of all floors of one method that the cluster lacks, should all of them be demanded at once.
+    """The part of all floors of one method that the cluster lacks if all of them are demanded at once.
 
     :param carried: side → capacity of all its nodes, infinite if unknown
     :param copies: bytes stored per byte of payload, by storage policy
@@ -146,7 +146,7 @@ def overcommitment(
 def floor_shortfall(
     allocations: Mapping[str, MethodAllocation], idle: Mapping[str, IdleFloors], lacking: Mapping[str, float]
 ) -> Shortfall:
-    """The bandwidth that is missing now, or would be if all floors were demanded at once, whichever is more.
+    """The bandwidth that floors lack now, or would lack if all were demanded at once, whichever is more.
 
     :param lacking: method → :func:`overcommitment`
     """
