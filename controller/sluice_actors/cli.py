@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command; answers its exit status."""
+    """Run the command; return its exit status."""
     return run_daemon(
         argv,
         _serve,
@@ -42,7 +42,7 @@ def _serve(config: Sequence[Path]) -> None:
 
 def _set_up_logging(level: str, log_format: str) -> None:
     start_logging(level, log_format)
-    # pika reports each step of each connection attempt; the bus says what matters.
+    # pika logs each step of each connection attempt; the bus logs the connections that matter.
     logging.getLogger("pika").setLevel(logging.CRITICAL)
 
 
@@ -74,7 +74,7 @@ async def _run(settings: Mapping[str, Any]) -> None:
 
 
 async def _finish_start(host: Host, manager: ServiceManager) -> None:
-    """Say that the host serves; once all actors are there, keep the garbage collector from walking over them."""
+    """Report that the host is ready; once all actors exist, exclude them from garbage collection."""
     await host.synced.wait()
     manager.ready()
     await host.system.idle()

@@ -3,12 +3,12 @@
 Theory of operation
 
 * A host is a list of services (``sluice_actors.runtime.services``), started in order and closed in reverse.
-* The task *follow* reads policies, states and assignments once, then the change stream, and has actors started and
-  stopped (``sluice_actors.policies.policy_runner``).  A gap in the stream, another history or a smaller epoch
-  means reading everything again.
-* The task *own* rebalances the slots of the team.  What was gained is read and begins with the windows of the last
-  seconds, what was lost stops at once.
-* While Redis or RabbitMQ is away, the tasks try again with growing pauses; the actors go on.
+* The task *follow* reads policies, states and assignments once, then the change stream, and starts and stops actors
+  (``sluice_actors.policies.policy_runner``).  After a gap in the stream, another history or a smaller epoch it reads
+  everything again.
+* The task *own* rebalances the slots of the team.  Policies of gained slots are read and start with the windows of the
+  last seconds; actors of lost slots stop at once.
+* While Redis or RabbitMQ is unreachable, the tasks try again with growing pauses; the actors keep running.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from sluice_core.errors import PeerError
 from sluice_core.messages.policies import Change
 from sluice_core.store.store import AsyncStore, cancel_tasks
 
-#: What is ours is compared with what Redis says so often, should a message about it get lost.
+#: The host compares its slots with Redis at least this often, in case a message about a change is lost.
 _LOOK_AGAIN: Final = 2.0
 #: Seconds that a task has to end before it is cancelled again.
 _CANCEL_AGAIN: Final = 0.2
@@ -63,16 +63,16 @@ class Host:
         self.name: str = settings["host"]
         self.store = AsyncStore(settings["redis_url"], settings["redis_prefix"])
         self.system = ActorSystem()
-        #: Set once all that is ours was read for the first time.
+        #: Set once all slots of this host have been read for the first time.
         self.synced = asyncio.Event()
         self._clock = clock
         self._groups = GroupIndex()
         self._stream = ChangeStream(self.store)
         self._stale = True
-        # Slots that became ours and are not read yet.
+        # Slots that this host gained and has not read yet.
         self._unread: set[str] = set()
         self._moved = asyncio.Event()
-        # Held by whichever task changes what runs.
+        # Held by the task that starts or stops actors.
         self._turn = asyncio.Lock()
         self._started = 0.0
         self._tasks: list[asyncio.Task[None]] = []
@@ -140,7 +140,7 @@ class Host:
         ]
 
     def start(self) -> None:
-        """Begin to work, on the running loop."""
+        """Start all services and tasks, on the running loop."""
         self._started = self._clock()
         self.cluster.team.on_change = self._moved.set
         for service in self._services:
@@ -149,20 +149,20 @@ class Host:
         self._spawn_task(repeat_forever("own", self._own))
 
     async def failed(self) -> None:
-        """Return never; raise what ended one of the tasks, which is a bug of ours."""
+        """Never return; raise the exception that ended one of the tasks, which is a bug of Sluice."""
         done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             task.result()
 
     async def close(self) -> None:
-        """Write down what is decided (for at most 2 s) and end."""
+        """Write the pending decisions (for at most 2 s) and end."""
         await cancel_tasks(self._tasks, _CANCEL_AGAIN)
         for service in reversed(self._services):
             await service.close()
         await self.store.close()
 
     def report(self) -> dict[str, Any]:
-        """What the host publishes about itself."""
+        """Return the report that the host publishes about itself."""
         counts = self.system.counts
         return {
             "at": self._clock(),
@@ -237,7 +237,7 @@ class Host:
     # -- own
 
     async def _own(self) -> None:
-        """Act for what is ours and for nothing else."""
+        """Act for the slots that this host owns and for no others."""
         await wait_at_most(self._moved, _LOOK_AGAIN)
         async with self._turn:
             self._moved.clear()

@@ -1,12 +1,12 @@
-"""The host that watches nodes: it logs what goes wrong with them, once when it begins, and when they are well again.
+"""Watches nodes: logs an event when a problem of a node begins, and when the node has recovered.
 
 One host of the cluster does this, the one that owns :data:`NAME`.  It reads the reports of all nodes every
-:data:`_INTERVAL` seconds, so nothing of this is on the way of a request, and agents need not know of it.
+:data:`_INTERVAL` seconds, so it delays no request, and agents are not involved.
 
-* A problem of a report is logged when it stands in two reports in a row that were read: what a node refuses for a
-  moment, while it starts, is none.
-* What was logged is kept in Redis (``Keys.node_problems``), so that another host goes on where this one ended.
-* Problems of a silent node are those of its last report, and one more.
+* A problem is logged when two reports read in a row have it: a node that refuses something for a moment, while it
+  starts, has no problem.
+* Logged problems are kept in Redis (``Keys.node_problems``), so that another host continues where this one ended.
+* The problems of a silent node are those of its last report, and its silence.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from sluice_core.messages.policies import policy_of_assignment
 from sluice_core.store.operation import Operation, nothing, read_documents, write_documents
 from sluice_core.store.store import AsyncStore
 
-#: The state of a node, and of an environment of its, with which nothing is wrong.
+#: The state of a node, or of one of its environments, without a problem.
 OK: Final = "ok"
-#: What a node refuses of uploaded code, rather than of an assignment.
+#: Prefix of refusals of uploaded code, as opposed to refusals of assignments.
 _UPLOAD: Final = "upload/"
 
-#: What makes a problem another one: kind, policy and subject.
+#: The identity of a problem on its node: kind, policy and subject.
 ProblemKey = tuple[str, str, str]
 
 
 def key_of(event: Event) -> ProblemKey:
-    """What distinguishes a problem from the other ones of its node."""
+    """The identity of a problem among those of its node."""
     return event.kind, event.policy, event.subject
 
 
@@ -59,7 +59,7 @@ def away_event(report: NodeReport, now: float) -> Event:
 
 
 def problems_of(report: NodeReport, now: float) -> dict[ProblemKey, Event]:
-    """All that is wrong with a node whose agent reports; of several refusals of one policy the first."""
+    """All problems of a node whose agent reports; of several refusals of one policy the first."""
     problems: dict[ProblemKey, Event] = {}
     for event in (*_of_state(report, now), *_of_refusals(report, now), *_of_parts(report, now)):
         problems.setdefault(key_of(event), event)
@@ -98,12 +98,12 @@ def _of_parts(report: NodeReport, now: float) -> Iterator[Event]:
         yield Event.make(now, VOLUME_FAILED, text, report.node, subject=volume, node=report.node)
 
 
-#: What the watching host owns.
+#: The name under which the watching host owns its work.
 NAME: Final = "events/nodes"
 _INTERVAL: Final = 2.0
-#: Seconds between two times when the log is told to count what it left out, should nothing else happen.
+#: Seconds between two requests to the log to report its omitted events, without other events.
 _COUNT_INTERVAL: Final = 60.0
-#: What a node recovers from.
+#: The kinds of problems whose end is logged.
 _ENDS: Final = (NODE_AWAY, NODE_FAILED)
 
 Known = dict[str, frozenset[ProblemKey]]
@@ -120,7 +120,7 @@ class NodeWatcher(Service):
     ownership: Ownership
     timeout: float
     clock: Callable[[], float]
-    #: Node → its problems that were logged; None: not read yet.
+    #: Node → its logged problems; None: not read yet.
     _known: Known | None = field(init=False, default=None)
     _last: Known = field(init=False, default_factory=dict)
     _counted: float = field(init=False, default=0.0)
@@ -139,7 +139,7 @@ class NodeWatcher(Service):
     async def poll(self) -> None:
         """Read all reports, and log what has changed since the last time.
 
-        :raises PeerError: when Redis is away; the same is found again then
+        :raises PeerError: when Redis is unreachable; the next poll finds the same changes
         """
         if self._known is None:
             documents = await self.store.run(read_documents(self.store.keys.node_problems))
@@ -160,7 +160,7 @@ class NodeWatcher(Service):
         self._last = standing
 
     async def _write(self, events: list[Event], known: Known, now: float) -> None:
-        """Log first: what is logged twice, because the second write failed, is a repeat."""
+        """Write the log first: events that are logged twice, because the second write failed, count as repeats."""
         if events or abs(now - self._counted) >= _COUNT_INTERVAL:
             await self.store.append_events(events)
             self._counted = now
@@ -183,11 +183,11 @@ def _compare(
     now: float,
     timeout: float,
 ) -> tuple[frozenset[ProblemKey], list[Event]]:
-    """The problems of a node that are logged from now on, and what to log.
+    """The logged problems of a node from now on, and the events to log.
 
     :param problems: those of its last report
     :param before: problems that were logged
-    :param settled: problems by the report that was read before
+    :param settled: problems in the report before
     """
     if is_away(report, now, timeout):
         away = away_event(report, now)

@@ -56,7 +56,7 @@ _LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 
 def checked(values: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """``values`` with the defaults that depend on the machine.
+    """Return ``values`` with the defaults that depend on the machine.
 
     :raises OptionError: for a value out of its range
     """
@@ -74,8 +74,8 @@ def checked(values: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def read(*paths: str | Path) -> dict[str, Any]:
-    """The options in the files at ``paths``, of which the later ones win.
+    """Return the options in the files at ``paths``, of which later ones override earlier ones.
 
-    :raises OptionError: when one cannot be used
+    :raises OptionError: when an option is not valid
     """
     return checked(read_files(OPTIONS, paths, SECTION), f"{', '.join(map(str, paths))} [{SECTION}]")

@@ -1,4 +1,4 @@
-"""What an actor host lets others see: the values of the policies that somebody looks at, and its own report."""
+"""Publishes the values of watched policies, and the host's own report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _REPORT_INTERVAL: Final = 5.0
 
 @dataclass(slots=True)
 class StatusPublisher(Service):
-    """Publishes both; ``report`` makes the second, every five seconds and whenever :meth:`publish_soon` was called."""
+    """Publishes both; ``report`` makes the report, every five seconds and after each :meth:`publish_soon`."""
 
     name: str
     store: AsyncStore
@@ -29,7 +29,7 @@ class StatusPublisher(Service):
     _reported: float = 0.0
 
     def publish_soon(self) -> None:
-        """Report at once."""
+        """Publish the report at once."""
         self._reported = 0.0
         self.router.delivered.set()
 

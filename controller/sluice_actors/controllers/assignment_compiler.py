@@ -1,10 +1,10 @@
-"""From what a controller answers to assignments: through the language, as if somebody had written it.
+"""Compiles the answers of a controller to assignments, through the same language as sentences of the API.
 
-All that is wanted for one target is one sentence, ``FOR CONTAINER a/c DO SET x WITH …, SET y``, checked against the
-catalogue like any other; nothing is ever printed and parsed, so no name can be anything but a name.  An answer is
-taken whole or not at all: one assignment that cannot be makes it :class:`ControllerError`.
+All actions for one target are one sentence, ``FOR CONTAINER a/c DO SET x WITH …, SET y``, checked against the
+catalogue like any other.  Nothing is printed and parsed again, so a name cannot change the sentence.  An answer is
+accepted whole or not at all: one invalid assignment raises :class:`ControllerError`.
 
-A check costs a tenth of a millisecond and answers hardly change, so what was checked once is remembered.
+A check takes a tenth of a millisecond and answers hardly change, so the results of checks are cached.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ Assignments = dict[str, Assignment]
 
 
 class Decision(NamedTuple):
-    """What a controller's answer means: id → assignment, and the rates of the methods that it allocates."""
+    """The meaning of a controller's answer: id → assignment, and the rates of the methods that it allocates."""
 
     assignments: Assignments
     rates: tuple[Rate, ...] = ()
 
 
 _LEVELS: Final = (TENANT, CONTAINER, OBJECT)
-#: Sentences that are checked before the loop goes on with something else.
+#: Sentences that are checked before the event loop may run other tasks.
 _PER_STEP: Final = 20
 _SHOWN: Final = 3
 
 
 def policy_id(name: str) -> str:
-    """What assignments of the controller ``name`` have instead of a policy's id."""
+    """The text in assignments of the controller ``name`` in place of a policy's id."""
     return f"controller:{name}"
 
 
 class AssignmentCompiler:
-    """Compiles the answers of one controller; ``created`` (unix milliseconds) is its age."""
+    """Compiles the answers of one controller; ``created`` is the time of its upload, in Unix milliseconds."""
 
     def __init__(self, name: str, created: int) -> None:
         self._policy = policy_id(name)
@@ -59,9 +59,9 @@ class AssignmentCompiler:
         self._known: dict[Any, Assignments] = {}
 
     async def compile(self, assigns: Sequence[Assign], catalogue: Catalogue) -> Assignments:
-        """Id → assignment of all that is wanted.
+        """Id → assignment of the whole answer.
 
-        :raises ControllerError: naming what cannot be
+        :raises ControllerError: naming the assignment that is not valid
         """
         if catalogue is not self._catalogue:
             self._catalogue, self._known = catalogue, {}
@@ -90,7 +90,7 @@ class AssignmentCompiler:
         errors = reporter.all(ERROR)
         if errors or plan is None:
             said = "; ".join(one.message for one in errors[:_SHOWN])
-            raise ControllerError(f"it answers with what cannot be, `{_cut(str(sentence))}`: {said}")
+            raise ControllerError(f"its answer is not valid, `{_cut(str(sentence))}`: {said}")
         answer: Assignments = {}
         for number in range(len(plan.actions)):
             one = assignment_for(self._policy, plan, number, self._created, True)
@@ -102,7 +102,7 @@ class AssignmentCompiler:
 def check_rates(rates: Sequence[Rate], methods: Collection[str]) -> None:
     """Check the shape of ``rates``, which must be of ``methods``.
 
-    :raises ControllerError: naming what cannot be
+    :raises ControllerError: naming the rate that is not valid
     """
     for rate in rates:
         texts = (rate.node, rate.account, rate.container)
@@ -120,7 +120,7 @@ def check_rates(rates: Sequence[Rate], methods: Collection[str]) -> None:
 
 
 def _check_shape(assign: Assign) -> None:
-    """Check what the wire does not promise: the types of the fields."""
+    """Check the types of the fields, which the wire format does not guarantee."""
     texts = {"target": assign.target, "keyword": assign.keyword, "place": assign.place, "verb": assign.verb}
     for name, value in texts.items():
         if not isinstance(value, str):
@@ -145,7 +145,7 @@ def _check_shape(assign: Assign) -> None:
 
 
 def _key(assign: Assign) -> tuple[Any, ...]:
-    # 1, 1.0 and True are equal, and not the same to a parameter
+    # 1, 1.0 and True are equal, but a parameter distinguishes them.
     params = sorted((name, type(value).__name__, value) for name, value in assign.params.items())
     return (assign.keyword, assign.verb, assign.place, *params)
 
@@ -162,7 +162,7 @@ def _action(one: Assign) -> Action:
 
 
 def _written(value: Any) -> str:
-    """A parameter as a sentence would have it."""
+    """A parameter in the form that a sentence has."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -1,12 +1,12 @@
 """The process of one global controller: ``python -I -m sluice_actors.controllers.controller_main``, a child of an
 actor host.
 
-Its standard input brings frames (``sluice_actors.controllers.ipc``): first the code, verified by the host, with its
-limits; then one observation after the other.  Each is answered with one frame on what was standard output; what the
-code prints goes to standard error, which the host reads.
+Its standard input carries frames (``sluice_actors.controllers.ipc``): first the code, verified by the host, with its
+limits; then one observation after the other.  The process answers each with one frame on its original standard output;
+output that the code prints goes to standard error, which the host reads.
 
-A thread reads, so that the end of the input is seen while the code computes: whatever became of the host,
-this process ends with it, and takes along what the code may have started.
+A thread reads the input, so that the process notices its end while the code computes.  When the host has ended, this
+process ends too, and kills all processes that the code may have started.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sluice_core.control import Assign, Controller, ControllerInfo, Observation
 from sluice_core.errors import SluiceError
 from sluice_core.messages.bandwidth import MOST_RATES, Rate
 
-#: More than this is a mistake, not a decision.
+#: A longer answer is a mistake of the controller.
 MOST_ASSIGNS: Final = 10_000
 _LONGEST_REASON: Final = 500
 
@@ -34,11 +34,11 @@ Frames = queue.SimpleQueue[dict[str, Any]]
 
 
 def main() -> None:
-    """Serve until the host hangs up."""
+    """Serve until the host closes the pipe."""
     answers, questions = os.fdopen(os.dup(1), "wb"), os.fdopen(os.dup(0), "rb")
-    os.dup2(2, 1)  # what the code prints is no answer
+    os.dup2(2, 1)  # output of the code must not be read as an answer
     nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)  # and questions are not for it to read
+    os.dup2(nothing, 0)  # the code must not read the questions
     os.close(nothing)
     asked: Frames = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(questions, asked), daemon=True).start()
@@ -69,7 +69,7 @@ def _listen(questions: BinaryIO, asked: Frames) -> None:
 
 
 def _end() -> None:
-    """End this process and what it started, whatever its other thread does."""
+    """End this process and all processes that it started, whatever the other thread does."""
     if os.getpgrp() == os.getpid():
         os.killpg(os.getpid(), signal.SIGKILL)
     os._exit(0)
@@ -83,14 +83,14 @@ def _load(frame: Mapping[str, Any]) -> tuple[Controller, dict[str, Any]]:
         raise SluiceError(f"class `{controller_class.__name__}` has no `info` that is a ControllerInfo")
     try:
         return controller_class(), {"ready": True}
-    except (Exception, SystemExit) as error:  # it is a stranger's, and may raise anything
-        raise SluiceError(f"it cannot be made: {describe_error(error)}") from error
+    except (Exception, SystemExit) as error:  # uploaded code may raise anything
+        raise SluiceError(f"its instance cannot be created: {describe_error(error)}") from error
 
 
 def _answer(controller: Controller, observation: Observation) -> dict[str, Any]:
     try:
         answers = list(islice(controller.compute_assignments(observation), MOST_ASSIGNS + MOST_RATES + 1))
-    except (Exception, SystemExit) as error:  # it is a stranger's, and may raise anything
+    except (Exception, SystemExit) as error:  # uploaded code may raise anything
         raise SluiceError(describe_error(error)) from error
     odd = next((one for one in answers if not isinstance(one, Assign | Rate)), None)
     if odd is not None:
@@ -104,7 +104,7 @@ def _answer(controller: Controller, observation: Observation) -> dict[str, Any]:
 
 
 def limit(memory: int) -> None:
-    """Bound what a mistake can cost; hard limits that are lower already stay."""
+    """Set limits to the resources of the process; hard limits that are lower already stay."""
     for what, wanted in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0)):
         _, hard = resource.getrlimit(what)
         most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)

@@ -1,7 +1,7 @@
 """An actor host's side of a controller's process (``sluice_actors.controllers.controller_main``).
 
-Nothing here blocks the loop, and nothing that the process does can: questions have a time limit, answers a longest
-length, and what it prints is read as it comes, of which so many lines a minute reach the log.
+Nothing here blocks the event loop, whatever the process does: questions have a time limit, answers a maximum length,
+and its output is read as it arrives, of which a limited number of lines a minute is logged.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ log = logging.getLogger(__name__)
 
 _MODULE: Final = "sluice_actors.controllers.controller_main"
 _LOAD_LIMIT: Final = 30.0
-#: Of what it prints: lines a minute that are logged, and characters of each.
+#: Limits of its logged output: lines a minute, and characters of each.
 _LINES: Final = 60
 _WIDEST: Final = 200
 
 
 class ControllerError(SluiceError):
-    """The controller did not give an answer that can be used; what is in force stays."""
+    """The controller gave no valid answer; its assignments in force stay."""
 
 
 class ControllerEnded(ControllerError):
-    """The process is of no use any more: it ended, was silent for too long, or spoke nonsense."""
+    """The process is not usable any more: it ended, did not answer in time, or sent an invalid answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerCode:
-    """What a process is to run: ``code`` are verified bytes; ``memory`` is its limit in bytes."""
+    """The code of a process: ``code`` are verified bytes; ``memory`` is its limit in bytes."""
 
     name: str
     revision: int
@@ -52,14 +52,14 @@ class ControllerCode:
 
 
 class ControllerAnswer(NamedTuple):
-    """What a controller answered once; nothing of it is checked yet."""
+    """One answer of a controller, not checked yet."""
 
     assigns: list[Assign]
     rates: tuple[Rate, ...] = ()
 
 
 class ControllerProcess:
-    """One process; made by :func:`start_process`."""
+    """One process of a controller; :func:`start_process` creates it."""
 
     def __init__(self, code: ControllerCode, process: asyncio.subprocess.Process) -> None:
         self.revision = code.revision
@@ -73,9 +73,9 @@ class ControllerProcess:
         return self._process.pid
 
     async def observe(self, observation: Observation, seconds: float) -> ControllerAnswer:
-        """The assignments that the controller wants to be in force now.
+        """Return the assignments that the controller wants to be in force now.
 
-        :raises ControllerError: when it raised an exception, or :class:`ControllerEnded`; then it must be closed
+        :raises ControllerError: when it raised an exception, or :class:`ControllerEnded`, after which it must be closed
         """
         said = await self.request({"observation": observation.encode()}, seconds)
         try:
@@ -85,9 +85,9 @@ class ControllerProcess:
             raise ControllerEnded(f"its process answered with something else than assignments: {error!r}") from error
 
     async def request(self, question: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-        """One question and its answer.
+        """Send one question and return its answer.
 
-        :raises ControllerError: as above
+        :raises ControllerError: like :meth:`observe`
         """
         try:
             async with asyncio.timeout(seconds):
@@ -95,7 +95,7 @@ class ControllerProcess:
         except TimeoutError as error:
             raise ControllerEnded(f"it did not answer within {seconds:g} seconds") from error
         except DecodeError as error:
-            raise ControllerEnded(f"its process answered with nonsense: {error}") from error
+            raise ControllerEnded(f"its process sent an invalid answer: {error}") from error
         except (OSError, EOFError) as error:
             raise ControllerEnded(await self._how_it_ended()) from error
         if "error" in said:
@@ -103,7 +103,7 @@ class ControllerProcess:
         return said
 
     async def close(self) -> None:
-        """End the process, and whatever it has started."""
+        """End the process, and all processes that it has started."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         await self._process.wait()
@@ -131,7 +131,7 @@ class ControllerProcess:
         return f"its process ended, with status {code}"
 
     async def _listen(self) -> None:
-        """Log what the process prints, within limits."""
+        """Log the output of the process, within limits."""
         assert self._process.stderr is not None
         began, lines = time.monotonic(), 0
         while piece := await self._process.stderr.read(4096):
@@ -148,7 +148,7 @@ class ControllerProcess:
 
 
 async def start_process(code: ControllerCode) -> ControllerProcess:
-    """A process that has loaded ``code``.
+    """Start a process and load ``code`` in it.
 
     :raises ControllerError: when it cannot be loaded
     """
@@ -160,7 +160,7 @@ async def start_process(code: ControllerCode) -> ControllerProcess:
             env={"PATH": os.defpath, "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"},
         )  # fmt: skip
     except OSError as error:
-        raise ControllerError(f"no process can be had for it: {error}") from error
+        raise ControllerError(f"no process can be started for it: {error}") from error
     child = ControllerProcess(code, process)
     said = {"main": code.main, "sha256": code.sha256, "code": code.code, "memory": code.memory}
     try:

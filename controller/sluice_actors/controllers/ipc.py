@@ -1,7 +1,7 @@
-"""What goes through the pipes between an actor host and a controller's process: a length, then MessagePack.
+"""The frames in the pipes between an actor host and a controller's process: a length, then MessagePack.
 
-The child is not trusted to keep this: a length beyond :data:`LONGEST` and bytes that are no message are
-:class:`DecodeError`, and so are values that MessagePack cannot hold, for whoever packs.
+The child is not trusted: a length beyond :data:`LONGEST` and bytes that are not a message raise :class:`DecodeError`.
+So do values that MessagePack cannot encode, on the side that packs.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import msgpack
 
 from sluice_core.errors import DecodeError
 
-#: Code of 64 MiB and what comes with it.
+#: Code of 64 MiB and the other fields of its message.
 LONGEST: Final = 80 << 20
 _HEAD: Final = struct.Struct(">I")
 HEAD_SIZE: Final = _HEAD.size
 
 
 def pack(message: Mapping[str, Any]) -> bytes:
-    """One message with its length before it.
+    """Encode one message with its length before it.
 
-    :raises DecodeError: when it holds what no frame can
+    :raises DecodeError: when it holds a value that MessagePack cannot encode, or is too long
     """
     try:
         body: bytes = msgpack.packb(dict(message))
@@ -35,9 +35,9 @@ def pack(message: Mapping[str, Any]) -> bytes:
 
 
 def length(head: bytes) -> int:
-    """How many bytes follow ``head``.
+    """Return how many bytes follow ``head``.
 
-    :raises DecodeError: when nobody would send that many
+    :raises DecodeError: when that exceeds :data:`LONGEST`
     """
     size: int = _HEAD.unpack(head)[0]
     if size > LONGEST:
@@ -46,9 +46,9 @@ def length(head: bytes) -> int:
 
 
 def unpack(body: bytes) -> dict[str, Any]:
-    """The message in ``body``.
+    """Return the message in ``body``.
 
-    :raises DecodeError: when there is none
+    :raises DecodeError: when it is not a message
     """
     try:
         message = msgpack.unpackb(body)

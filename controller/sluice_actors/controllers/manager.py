@@ -1,8 +1,8 @@
-"""The global controllers of an actor host: those that were uploaded, run by the cluster, and are ours.
+"""The global controllers of an actor host: those that are uploaded, started by the API, and owned by this host.
 
-Every controller belongs to one host of the team, as every policy does (``Ownership.owns("controller/<name>")``).
-A stop, a new revision and a removal come by the change stream.  One task settles who runs; each controller is a
-task of its own (``sluice_actors.controllers.runner``) with a process of its own
+Each controller belongs to one host of the team, as each policy does (``Ownership.owns("controller/<name>")``).
+The change stream brings stops, new revisions and removals.  One task decides which controllers run; each controller is
+a task of its own (``sluice_actors.controllers.runner``) with a process of its own
 (``sluice_actors.controllers.controller_process``).
 """
 
@@ -43,8 +43,8 @@ class _Running:
 class ControllerManager(Service):
     """``settings`` are those of the host.
 
-    :param writer: says where, in whose name and into which history is written, and who is told of it
-    :param on_change: called when a report would be another one
+    :param writer: the store, the writer's name and history of all writes, and the callback for committed assignments
+    :param on_change: called when the report has changed
     :param publish_rates: sends rates to the host that allocates bandwidth
     """
 
@@ -78,19 +78,19 @@ class ControllerManager(Service):
         spawn(repeat_forever("controllers", self._step))
 
     async def close(self) -> None:
-        """End all processes; what they set stays."""
+        """End all processes; their assignments stay."""
         for name in list(self._running):
             await self._end(name)
 
-    # -- what the host says
+    # -- called by the host
 
     def replace(self, uploads: Iterable[Upload]) -> None:
-        """Replaces all uploads by these, and reviews all controllers."""
+        """Replaces all uploads by ``uploads``, and reviews all controllers."""
         self._uploads.replace(uploads)
         self.review_all()
 
     def apply(self, change: Change) -> None:
-        """Applies what ``change`` says of uploads, and reviews their controllers."""
+        """Applies the changes of uploads in ``change``, and reviews their controllers."""
         self._uploads.apply(change)
         named = [one.keyword for one in change.uploads if one.kind == CONTROLLER_CODE]
         gone = [key.removeprefix(_PREFIX) for key in change.upload_drops if key.startswith(_PREFIX)]
@@ -103,7 +103,7 @@ class ControllerManager(Service):
             self.review(name)
 
     def review(self, name: str) -> None:
-        """Look soon whether this controller is to run here, and as what."""
+        """Check soon whether this controller is to run here, and which revision."""
         self._dirty.add(name)
         self._work.set()
 
@@ -143,20 +143,20 @@ class ControllerManager(Service):
     async def _end(self, name: str) -> None:
         task = self._running[name].task
         while not task.done():
-            task.cancel()  # again should it get lost, but not while a process is being ended
+            task.cancel()  # repeated in case the cancellation is lost, but not while a process is being ended
             await asyncio.wait((task,), timeout=_CANCEL_AGAIN)
         del self._running[name]
 
     def _ended(self, name: str, task: asyncio.Task[None]) -> None:
-        """A bug of ours must cost one controller, not all that this host does."""
+        """Restart the controller after a bug of Sluice: it must stop one controller, not the whole host."""
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            log.error("controller `%s` begins anew in %g s", name, _BUG_PAUSE, exc_info=error)
+            log.error("controller `%s` restarts in %g s", name, _BUG_PAUSE, exc_info=error)
             asyncio.get_running_loop().call_later(_BUG_PAUSE, self.review, name)
 
 
 async def _read(context: ControllerContext, key: str) -> tuple[Upload, int] | None:
-    """An upload and its version, read together."""
+    """Read an upload and its version, atomically; None without any."""
     store = context.writer.store
     keys = store.keys
 

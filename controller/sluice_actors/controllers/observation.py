@@ -1,10 +1,10 @@
-"""What a controller is shown: the last complete window of each metric that it names, the nodes, and bandwidth.
+"""The observations of a controller: the last complete window of each metric that it names, the nodes, and bandwidth.
 
-A whole window is wanted, of all targets at all granularities.  So the metric's batches are added up on the
-controller's own host (``MetricRouter.tap``), whoever keeps the metric for policies; nothing of it crosses hosts.
+A controller needs the whole window, of all targets at all granularities.  So the metric's batches are merged on the
+controller's own host (``MetricRouter.tap``), whichever host evaluates the metric for policies; no window crosses hosts.
 
-Of bandwidth it sees the rows of the report that the allocating host writes to Redis each second, wherever it runs; the
-report is up to a second old, and none is shown that is older than five.
+Of bandwidth it sees the rows of the report that the allocating host writes to Redis each second.  The report is up to a
+second old; a report older than five seconds is not shown.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from sluice_core.messages.bandwidth_report import BandwidthReport
 from sluice_core.store.operations import REPORT_FRESH, REPORT_RETENTION, read_bandwidth_report, read_idle_flows
 from sluice_core.store.store import AsyncStore
 
-#: A window older than so many of its periods says nothing of now.
+#: A window older than this many of its periods is out of date.
 _FRESH: Final = 3
-#: A metric that has not come by then is done without: its periods, and seconds for a window to close.
+#: The controller does not wait longer for a metric than this many of its periods, and seconds for a window to close.
 _PATIENCE: Final = 3
 _MARGIN: Final = 2.0
 
@@ -34,13 +34,13 @@ NodeStatus = Mapping[str, Mapping[str, Scalar]]
 class MetricObserver:
     """Watches metrics for one controller, ``name``.
 
-    :param period: the period of a metric that has not been heard of
+    :param period: returns the period of a metric that has not arrived yet
     """
 
     def __init__(
         self, name: str, router: MetricRouter, period: Callable[[str], float], clock: Callable[[], float]
     ) -> None:
-        #: Set when a window was closed; whoever waits clears it.
+        #: Set when a window was closed; the task that waits clears it.
         self.new_window = asyncio.Event()
         self._who = f"controller/{name}"
         self._router = router
@@ -50,7 +50,7 @@ class MetricObserver:
         self._since: dict[str, float] = {}
 
     def watch(self, metrics: Iterable[str]) -> None:
-        """Subscribe to the windows of exactly these metrics from now on."""
+        """Subscribe to the windows of exactly these metrics."""
         wanted = set(metrics)
         for metric in self._since.keys() - wanted:
             self._router.untap(metric, self._who)
@@ -64,12 +64,12 @@ class MetricObserver:
                 self._closed(last)
 
     def close(self) -> None:
-        """Watch nothing any more."""
+        """End all subscriptions."""
         self.watch(())
 
     @property
     def awaited_metrics(self) -> list[str]:
-        """The metrics of which the first window must still be waited for."""
+        """The metrics whose first window the controller still waits for."""
         now = asyncio.get_running_loop().time()
         return [
             metric
@@ -78,7 +78,7 @@ class MetricObserver:
         ]
 
     def observation(self, metrics: Iterable[str], nodes: NodeStatus) -> Observation | None:
-        """The observation of ``metrics`` now; None when nothing is known, though something should be."""
+        """The observation of ``metrics`` now; None if none of their windows is known, unless none is requested."""
         now = self._clock()
         wanted = tuple(metrics)
         fresh = {
@@ -96,7 +96,7 @@ class MetricObserver:
         self.new_window.set()
 
 
-#: Names of a report's fields that a controller knows by another name.
+#: Fields of a report → their names in the objects that a controller gets.
 _RENAMED: Final = {"storage_policy": "policy"}
 Row = TypeVar("Row", bound=NamedTuple)
 
@@ -121,15 +121,15 @@ class BandwidthView:
         )
 
     def add_to(self, observation: Observation) -> Observation:
-        """``observation`` with these rows."""
+        """Return ``observation`` with these rows."""
         sides = self.sides or {}
         return replace(observation, flows=self.flows, parts=self.parts, capacities=self.capacities, sides=sides)
 
 
 async def read_bandwidth(store: AsyncStore) -> BandwidthView | None:
-    """The measurements and shares of the last second; None when no host allocates.
+    """The measurements and shares of the last second; None if no host allocates.
 
-    :raises PeerError: when Redis is away
+    :raises PeerError: when Redis is unreachable
     """
     report, left = await store.run(read_bandwidth_report(store.keys))
     if report is None or REPORT_RETENTION - left > REPORT_FRESH:

@@ -1,11 +1,10 @@
-"""Which revision of a controller runs: the newest that answers, and how one takes the place of another.
+"""Decides which revision of a controller runs: the newest that answers, and how it replaces the one before.
 
-A new revision gets a process of its own and must answer once, with something that can be set, before the old one is
-ended.  That is found out beside: the old one goes on meanwhile, and for good if the new one does not answer.  A host
-that takes over has no old one: it tries the earlier ones then, newest first, until one answers.  What has answered
-here once is never gone back behind.
+A new revision gets a process of its own and must answer once, validly, before the old process is ended.  The old
+revision runs meanwhile, and stays if the new one does not answer.  A host that takes over has no old process: it tries
+the revisions, newest first, until one answers.  A host never goes back behind a revision that has answered on it.
 
-Whatever fails is tried again, with growing pauses.
+A revision that failed is tried again, with growing pauses.
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ log = logging.getLogger(__name__)
 
 FIRST_PAUSE: Final = 1.0
 _LONGEST_PAUSE: Final = 60.0
-#: A controller may think for so long, or for its period if that is longer.
+#: Seconds that a controller may take for an answer, or its period if that is longer.
 TIME_LIMIT: Final = 10.0
-#: Seconds between two calls of a controller at least, and of one that says nothing of it.
+#: The least seconds between two calls of a controller, also the default.
 SHORTEST_PERIOD: Final = 1.0
 
 
@@ -48,7 +47,7 @@ class _Pause:
 
 
 class _Tried(NamedTuple):
-    """A process that has answered, and what that means."""
+    """A process that has answered, and the decision in its answer."""
 
     process: ControllerProcess
     decision: Decision
@@ -59,7 +58,7 @@ class Rollout:
     """The processes of one controller.
 
     :param memory: the limit of each process, in bytes
-    :param compiled: what an answer means; raises ControllerError when it cannot be
+    :param compiled: compiles an answer; raises ControllerError when the answer is not valid
     """
 
     upload: Upload
@@ -70,7 +69,7 @@ class Rollout:
     _running: Revision | None = None
     _proven: int = 0
     _pauses: dict[int, _Pause] = field(default_factory=dict)
-    # A newer revision, and the task that finds out whether it answers.
+    # A newer revision, and the task that checks whether it answers.
     _attempt: tuple[Revision, asyncio.Task[_Tried | None]] | None = None
 
     @property
@@ -85,21 +84,21 @@ class Rollout:
 
     @property
     def rejection(self) -> str:
-        """Why the newest revision does not run although another does; empty otherwise."""
+        """Why the newest revision does not run while another does; empty otherwise."""
         newest = self.upload.revision
         if self._running is None or self._running.number == newest or newest not in self._pauses:
             return ""
-        return f"revision {newest} is not taken, {self._running.number} goes on: {self._pauses[newest].reason}"
+        return f"revision {newest} does not run, revision {self._running.number} does: {self._pauses[newest].reason}"
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics that the running revision and the newest one want to see."""
+        """The metrics that the running revision and the newest one read."""
         return tuple(dict.fromkeys((*metrics_of(self.running), *metrics_of(self.upload.current))))
 
     async def answer(self, observe: Callable[[Revision], Observation]) -> Decision:
-        """Returns what the newest revision that answers wants to be in force.
+        """Return the decision of the newest revision that answers.
 
-        :raises ControllerError: when none can
+        :raises ControllerError: when no revision answers
         """
         await self._adopt_candidate()
         if self._process is not None:
@@ -122,7 +121,7 @@ class Rollout:
             raise
 
     async def close(self) -> None:
-        """End all of it."""
+        """End all processes."""
         attempt, self._attempt = self._attempt, None
         if attempt is not None:
             attempt[1].cancel()
@@ -134,14 +133,14 @@ class Rollout:
             await process.close()
 
     def _try_candidate(self, observe: Callable[[Revision], Observation]) -> None:
-        """Try a newer revision while the old one goes on, however long that takes."""
+        """Try a newer revision while the old one runs, however long that takes."""
         revision = next(self._candidates(), None)
         if revision is not None and self._attempt is None:
             tried = self._try(revision, observe(revision))
             self._attempt = (revision, asyncio.get_running_loop().create_task(tried))
 
     async def _adopt_candidate(self) -> None:
-        """Adopt the revision that was tried beside, if it answered."""
+        """Switch to the revision that was tried meanwhile, if it answered."""
         if self._attempt is None or not self._attempt[1].done():
             return
         (revision, task), self._attempt = self._attempt, None
@@ -152,7 +151,7 @@ class Rollout:
             await self._discard(tried)
 
     async def _switch_to(self, revision: Revision, process: ControllerProcess) -> None:
-        """``process`` runs ``revision``, which has answered, in place of what ran."""
+        """Replace the running process by ``process``, in which ``revision`` has answered."""
         old, self._process = self._process, process
         self._running, self._proven = revision, revision.number
         self._pauses = {number: pause for number, pause in self._pauses.items() if number > revision.number}
@@ -166,7 +165,7 @@ class Rollout:
             await tried.process.close()
 
     def _candidates(self) -> Iterator[Revision]:
-        """Yield the revisions that may replace the running one, newest first; what failed lately is left out."""
+        """Yield the revisions that may replace the running one, newest first, without those that failed lately."""
         now = asyncio.get_running_loop().time()
         for revision in (self.upload.current, *self.upload.revisions):
             if self._process is not None and self._running is not None and revision.number <= self._running.number:
@@ -178,7 +177,7 @@ class Rollout:
                 yield revision
 
     async def _try(self, revision: Revision, observation: Observation) -> _Tried | None:
-        """A process of ``revision`` that has answered; None when it does not."""
+        """Start a process of ``revision`` and let it answer; return None if it does not."""
         process = None
         try:
             process = await start_process(await self._code(revision))
@@ -199,7 +198,7 @@ class Rollout:
         try:
             code = await self.source.get(revision.sha256)
         except SluiceError as error:
-            raise ControllerError(f"its code cannot be had: {error}") from error
+            raise ControllerError(f"its code cannot be read: {error}") from error
         main = revision.main or self.upload.main
         return ControllerCode(self.upload.keyword, revision.number, main, revision.sha256, code, self.memory)
 
@@ -214,28 +213,28 @@ class Rollout:
 
 
 def metrics_of(revision: Revision) -> tuple[str, ...]:
-    """The metrics that a revision said it wants to see."""
+    """The metrics that a revision has declared to read."""
     found = revision.info.get("metrics", ())
     return tuple(map(str, found)) if isinstance(found, list | tuple) else ()
 
 
 def allocates_of(revision: Revision) -> tuple[str, ...]:
-    """The methods whose rates a revision said it computes."""
+    """The methods whose rates a revision has declared to compute."""
     found = revision.info.get("allocates", ())
     return tuple(map(str, found)) if isinstance(found, list | tuple) else ()
 
 
 def sees_bandwidth(revision: Revision) -> bool:
-    """True when a revision said that it wants to see bandwidth, or allocates it."""
+    """True when a revision has declared that it reads bandwidth, or allocates it."""
     return bool(revision.info.get("bandwidth")) or bool(allocates_of(revision))
 
 
 def period_of(revision: Revision) -> float:
-    """Seconds between two calls, as the revision said."""
+    """Seconds between two calls, as the revision has declared."""
     found = revision.info.get("period", SHORTEST_PERIOD)
     return max(SHORTEST_PERIOD, float(found)) if isinstance(found, int | float) else SHORTEST_PERIOD
 
 
 def time_limit(revision: Revision) -> float:
-    """Seconds after which an answer is not waited for any more."""
+    """Seconds that an answer may take."""
     return max(TIME_LIMIT, period_of(revision))

@@ -1,10 +1,10 @@
-"""One global controller on the host that it belongs to: observe, ask its process, write the difference.
+"""Runs one global controller on its host: observe, ask its process, write the difference.
 
-What was set stays through all that may go wrong: a process that ends, an exception, an answer that cannot be,
-metrics that do not come.  It is taken back by an answer without it, and by whoever stops the controller.
+The controller's assignments stay in force through every failure: a process that ends, an exception, an invalid answer,
+metrics that do not arrive.  They are taken back by an answer without them, and by a stop of the controller.
 
-A write expects the upload that the answer came from and carries the ownership of ``controller/<name>``.  So a
-controller that was stopped, or that runs elsewhere by now, never writes again, whatever this host knows of that.
+A write expects the version of the upload that produced the answer and carries the ownership of ``controller/<name>``.
+So a controller that was stopped, or that another host runs, never writes again, even if this host does not know yet.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ STARTING: Final = "starting"
 WAITING: Final = "waiting"
 RUNNING: Final = "running"
 FAILED: Final = "failed"
-#: Rates hold for so many periods of their controller.
+#: Rates hold for this many periods of their controller.
 _VALID_PERIODS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerContext:
-    """What the controllers of a host share.
+    """State and callbacks that all controllers of a host share.
 
-    ``writer`` says where, in whose name and into which history to write, and who is told of it.  ``publish_rates``
-    sends rates to the host that allocates bandwidth.  ``memory`` is the
-    limit of each process in bytes.  ``on_change`` is told that a state has changed, ``on_conflict`` that an upload is
-    not what was known.
+    ``writer`` has the store, the writer's name and the history of all writes, and the callback for committed
+    assignments.  ``publish_rates`` sends rates to the host that allocates bandwidth.  ``memory`` is the limit of each
+    process in bytes.  ``on_change`` is called when a state has changed, ``on_conflict`` when the version of an upload
+    differs from the known one.
     """
 
     writer: DecisionWriter
@@ -70,7 +70,7 @@ class ControllerContext:
 
 @dataclass(slots=True)
 class ControllerState:
-    """What is said of a controller: ``since`` it is in this state; ``seconds`` its last answer took."""
+    """The reported state of a controller: ``since`` when it is in this state; ``seconds`` its last answer took."""
 
     state: str = STARTING
     reason: str = ""
@@ -91,18 +91,18 @@ class ControllerRunner:
         self._rollout = Rollout(upload, context.source, context.memory, self._compiled)
         self._observer = MetricObserver(self.name, context.router, context.uploads.period, context.clock)
         self._compiler = AssignmentCompiler(self.name, upload.created)
-        # What the store holds; None: not read, or not sure.
+        # The controller's assignments in the store; None if they were not read, or may have changed.
         self._stored: Assignments | None = None
 
     def update(self, upload: Upload, version: int) -> None:
-        """The upload is this now."""
+        """Use this version of the upload."""
         self._version = version
-        self._stored = None  # who changed the one may have changed the other
+        self._stored = None  # the change of the upload may have changed the assignments too
         self._rollout.upload = upload
         self._observer.new_window.set()
 
     async def run(self) -> None:
-        """Go on for ever; cancel it to end."""
+        """Run until cancelled."""
         loop = asyncio.get_running_loop()
         try:
             while True:
@@ -131,7 +131,7 @@ class ControllerRunner:
             nodes = await self._nodes()
             bandwidth = await self._bandwidth()
             if self._observer.observation(self._rollout.metrics, nodes) is None:
-                self._set_state(WAITING, f"no window of {', '.join(self._rollout.metrics)} comes")
+                self._set_state(WAITING, f"no window of {', '.join(self._rollout.metrics)} arrives")
                 return
             self._state.last_run = self._context.clock()
             decision = await self._rollout.answer(lambda revision: self._observe(revision, nodes, bandwidth))
@@ -141,7 +141,7 @@ class ControllerRunner:
         except ControllerError as error:
             self._set_state(FAILED, str(error))
         except PeerError as error:
-            self._stored = None  # an answer that was lost may have been a yes
+            self._stored = None  # the write may have succeeded although its answer was lost
             self._set_state(WAITING, str(error))
         else:
             self._set_state(RUNNING, self._rollout.rejection)
@@ -155,7 +155,7 @@ class ControllerRunner:
             return BandwidthView()
         view = await read_bandwidth(self._context.writer.store)
         if view is None:
-            raise PeerError("no report of bandwidth comes")
+            raise PeerError("no report of bandwidth arrives")
         return view
 
     def _observe(self, revision: Revision, nodes: NodeStatus, bandwidth: BandwidthView) -> Observation:
@@ -169,7 +169,7 @@ class ControllerRunner:
         return Decision(await self._compiler.compile(answer.assigns, self._context.uploads.catalogue), answer.rates)
 
     def _publish(self, rates: tuple[Rate, ...]) -> None:
-        """Send the rates of the methods that it allocates, none of them included: that holds nothing back."""
+        """Send the rates of the methods that it allocates, also an empty list: that holds nothing back."""
         revision, ownership = self._rollout.running, self._context.writer.ownership
         methods = allocates_of(revision)
         if not methods or not ownership.acting:
@@ -181,7 +181,7 @@ class ControllerRunner:
     async def _write(self, wanted: Assignments) -> None:
         """Write the assignments so that exactly ``wanted`` are in force.
 
-        :raises PeerError: when the store is away, or we are cut off from the team
+        :raises PeerError: when the store is unreachable, or this host is cut off from the team
         """
         writer, version = self._context.writer, self._version
         stored = await self._read() if self._stored is None else self._stored
@@ -201,18 +201,18 @@ class ControllerRunner:
         except Fenced as fenced:
             self._stored = None
             writer.ownership.refused(fenced.slot)
-            raise PeerError(f"another host acts for it: {fenced}") from fenced
+            raise PeerError(f"another host owns it: {fenced}") from fenced
         except Conflict as conflict:
             self._stored = None
             self._context.on_conflict(self.name)
             raise PeerError(f"it was changed meanwhile: {conflict}") from conflict
-        if self._version == version:  # else somebody may have taken it back already
+        if self._version == version:  # otherwise the assignments may have been taken back already
             self._stored = wanted
             self._state.assignments = len(wanted)
         writer.committed(puts, [stored[name] for name in drops])
 
     async def _read(self) -> Assignments:
-        """The assignments in force that this controller has set."""
+        """Read the assignments in force that this controller has set."""
         store, version = self._context.writer.store, self._version
         names = await store.run(fencing.hash_fields(store.keys.assignments))
         mine = fencing.assignments_of_policies(names, {policy_id(self.name)})

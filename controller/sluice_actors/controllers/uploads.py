@@ -1,7 +1,7 @@
-"""What was uploaded, as far as an actor host must know it: controllers, and words for their answers.
+"""The uploads that an actor host needs: controllers, and the filters that their answers may set.
 
-Of filters and metrics that is their descriptions alone, out of ``Upload.info``: no code is loaded for them.  Filters of
-strangers' packages are not known here; a controller can set those that Sluice ships and those that were uploaded.
+Filters and metrics are known by their description alone (``Upload.info``): their code is not loaded.  Filters of
+third parties' packages are not known here; a controller can set Sluice's own filters and the uploaded ones.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PERIOD: Final = 1.0
 
 
 class UploadIndex:
-    """The uploads of one store, followed with everything else."""
+    """The uploads of one store, kept up to date with the change stream."""
 
     def __init__(self) -> None:
         self._uploads: dict[str, Upload] = {}
@@ -39,7 +39,7 @@ class UploadIndex:
 
     @property
     def catalogue(self) -> Catalogue:
-        """What answers are checked against; another object after each change of the uploaded filters."""
+        """The catalogue that checks answers; a new object after each change of the uploaded filters."""
         if self._catalogue is None:
             described = {
                 one.keyword: _read(one) for one in self._uploads.values() if one.kind == FILTER_CODE and one.sha256
@@ -50,22 +50,22 @@ class UploadIndex:
 
     @property
     def controllers(self) -> list[str]:
-        """The names of the controllers that there are."""
+        """The names of all controllers."""
         return [one.keyword for one in self._uploads.values() if one.kind == CONTROLLER_CODE]
 
     def period(self, metric: str) -> float:
-        """Seconds between two windows of ``metric``, as far as that is known before the first one."""
+        """Seconds between two windows of ``metric``, as far as known before its first window."""
         upload = self._uploads.get(f"{METRIC_CODE}/{metric}")
         period = SLOW_PERIODS.get(metric, _PERIOD) if upload is None else upload.info.get("period", _PERIOD)
         return float(period) if isinstance(period, int | float) and period > 0 else _PERIOD
 
     def replace(self, uploads: Iterable[Upload]) -> None:
-        """Replaces all uploads by these."""
+        """Replaces all uploads by ``uploads``."""
         self._uploads = {one.key: one for one in uploads}
         self._catalogue = None
 
     def apply(self, change: Change) -> None:
-        """Applies what ``change`` says of uploads."""
+        """Applies the changes of uploads in ``change``."""
         for key in change.upload_drops:
             self._uploads.pop(key, None)
         for upload in change.uploads:
@@ -83,9 +83,9 @@ def _read(upload: Upload) -> ActionInfo | None:
 
 
 def action_of(upload: Upload) -> ActionInfo:
-    """How an uploaded filter describes itself; the API has looked at all of it when it came.
+    """The description of an uploaded filter; the API has checked all of it at the upload.
 
-    :raises DecodeError: when it was registered by a version that knew more
+    :raises DecodeError: when a newer version with unknown fields has registered it
     """
     if upload.environment == NBDKIT:
         try:
@@ -115,9 +115,9 @@ def action_of(upload: Upload) -> ActionInfo:
 
 
 class CodeSource:
-    """The code of controllers by its SHA-256, out of Swift, by a folder of the host; verified whenever it is read.
+    """The code of controllers by its SHA-256, from Swift or a folder of this host; verified at each read.
 
-    :param shelf: None when the host was given no place for code
+    :param shelf: None if the host has no configured store for code
     """
 
     def __init__(self, shelf: SwiftCodeStore | None, store: CodeStore) -> None:
@@ -125,9 +125,9 @@ class CodeSource:
         self._store = store
 
     async def get(self, sha256: str) -> bytes:
-        """The code; waits for Swift in a thread.
+        """Return the code; waits for Swift in a thread.
 
-        :raises SluiceError: when it cannot be had
+        :raises SluiceError: when it cannot be read
         """
         return await asyncio.to_thread(self._get, sha256)
 

@@ -1,4 +1,4 @@
-"""The change stream as an actor host follows it: what comes next, or that everything must be read again."""
+"""The change stream for an actor host: the next changes, or the result that everything must be read again."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ _BLOCK_MS: Final = 1000
 
 
 class ChangeStream:
-    """Followed from ``head`` on, which is where the last change that was applied stands."""
+    """Follows the stream from ``head`` on, the position of the last change that was applied."""
 
     def __init__(self, store: AsyncStore) -> None:
         self.head = Head()
         self._store = store
         self._history_check = HistoryCheck()
-        # Whether the connection may lead to another Redis since we last heard of it.
+        # Whether the connection may lead to another Redis since the last successful read.
         self._doubtful = True
 
     async def begin(self) -> Head:
-        """Go on from where the store stands now; its contents are to be read after this."""
+        """Start from the store's current position; its contents are to be read after this."""
         self.head = await self._store.head()
         self._history_check.restart(self.head, await self._store.run(change_digest(self._store.keys, self.head.epoch)))
         self._doubtful = True
         return self.head
 
     async def next(self) -> list[Change] | None:
-        """The next changes, none after a second without any; None when everything must be read again."""
+        """The next changes, empty after a second without any; None if everything must be read again."""
         if self._doubtful:
             there_is = await self._store.run(change_digest(self._store.keys, self.head.epoch))
             if self._history_check.broken(self.head, there_is):
                 return self._report_gap(f"redis has another change {self.head.epoch} than we followed")
-        self._doubtful = True  # unless this comes to its end
+        self._doubtful = True  # unless this read completes
         changes = await self._store.changes_after(
             self.head.epoch, _BLOCK_MS, digest=self._history_check.digest(self.head)
         )
@@ -52,7 +52,7 @@ class ChangeStream:
         return changes
 
     def follow(self, change: Change) -> None:
-        """``change`` was applied."""
+        """Record that ``change`` was applied."""
         self.head = Head(change.history, change.epoch)
         self._history_check.follow(change)
 

@@ -1,15 +1,15 @@
-"""What actor hosts of one store share: the team that they form, and the batches of the metrics that they use.
+"""State that actor hosts of one store share: their team, and the batches of the metrics that they use.
 
-A host that comes into a running team listens for a few windows before it joins, so that it has seen
-what those saw whose work it will take over.
+A host that joins a running team listens for a few windows first, so that it has received the windows that the hosts
+whose work it takes over have received.
 
-Hosts of a team tell each other which metrics they use, on the exchange ``sluice.values``.  Each host closes the windows
+Hosts of a team publish which metrics they use, on the exchange ``sluice.values``.  Each host closes the windows
 of the metrics that its own actors need.  It receives the batches of those that others need as well, and keeps these for
 some seconds without decoding them (:class:`~sluice_actors.metrics.aggregator_pool.Backlog`): a host that takes over a
 policy evaluates the windows that the previous host had not evaluated.
 
 Hosts of earlier versions aggregate each metric once and push its values to the others.  They ask the host that they
-take for the owner, get no answer from this one, and go on to close the windows themselves.
+consider the owner, get no answer from this one, and then close the windows themselves.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from sluice_core.store.store import AsyncStore
 
 log = logging.getLogger(__name__)
 
-#: Stands before the message; what begins otherwise is of other versions.
+#: The first byte of the message; messages of other versions begin with another byte.
 _LETTER: Final = b"u"
-#: Seconds between two messages, and for which one holds.
+#: Seconds between two messages of a host, and for which one is valid.
 RENEW: Final = 1.0
 _HOLDS: Final = 5.0
 
@@ -50,9 +50,9 @@ class MetricUsage(PackedMessage):
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
-        """As that of the base.
+        """Decode the message, as the base class does.
 
-        :raises DecodeError: also for names of metrics that are no texts
+        :raises DecodeError: also when a metric's name is not a text
         """
         usage = super(MetricUsage, cls).from_data(data)
         if not all(isinstance(one, str) for one in (usage.host, *usage.metrics)):
@@ -64,7 +64,7 @@ class MetricUsage(PackedMessage):
 class MetricUsageExchange:
     """Exchanges which metrics the hosts use.
 
-    :param send: hands a message over to the bus
+    :param send: hands a message to the bus
     :param bind: called with the metrics whose batches this host is to receive
     """
 
@@ -78,12 +78,12 @@ class MetricUsageExchange:
     _sent: float = 0.0
 
     def set_used(self, metric: str, used: bool) -> None:
-        """Called by the router: this host begins or ceases to need ``metric``."""
+        """Record whether this host needs ``metric``; the router calls this."""
         (self._used_here.add if used else self._used_here.discard)(metric)
         self._rebind()
 
     def receive(self, routing_key: str, body: bytes) -> None:
-        """Take the message of another host."""
+        """Handle the message of another host."""
         if body[:1] != _LETTER:
             return
         try:
@@ -98,7 +98,7 @@ class MetricUsageExchange:
             self._rebind()
 
     def tick(self, alone: bool) -> None:
-        """Tell the other hosts each second, and forget metrics that none uses; called several times a second."""
+        """Publish this host's metrics each second, and drop unused metrics; called several times a second."""
         now = self.clock()
         if not alone and now - self._sent >= RENEW:
             self._sent = now
@@ -118,13 +118,13 @@ class MetricUsageExchange:
 
 
 _TICK: Final = 0.25
-#: Two windows, the second in which others say what they use, and a little.
+#: Two windows, the second in which the others publish the metrics that they use, and a margin.
 WARM_UP: Final = 3.5
-#: Reports of hosts that are no more are kept for so long …
+#: Reports of hosts that have ended are kept for this many seconds …
 _REMEMBERED: Final = 3600.0
-#: … and looked for so often.
+#: … and checked this often.
 _TIDY: Final = 60.0
-#: A host that reported within this time is at work.
+#: A host that reported within this many seconds counts as running.
 _LATELY: Final = 12.0
 _WAITING: Final = 64
 _QUEUED: Final = 500
@@ -153,13 +153,13 @@ class ClusterServices(Service):
         self._tidied = 0.0
 
     def start(self, spawn: Spawn) -> None:
-        """Begin to listen; the task joins the team."""
+        """Begin to listen; a task joins the team."""
         self._publisher.start()
         self._consumer.start()
         spawn(repeat_forever("team", self._step))
 
     async def close(self) -> None:
-        """Leave the team and hang up."""
+        """Leave the team and close the connections."""
         try:
             await self.team.release_slots()
         except PeerError as error:
@@ -192,7 +192,7 @@ class ClusterServices(Service):
         return any(name != self._host and now - report.get("at", 0) < _LATELY for name, report in hosts.items())
 
     async def _tidy(self) -> None:
-        """Forget reports of hosts that ended long ago: most have a process id in their name."""
+        """Remove the reports of hosts that ended long ago: most have a process id in their name."""
         hosts, key = await self._store.hosts(), self._store.keys.hosts
         old = [name for name, report in hosts.items() if self._clock() - report.get("at", 0) > _REMEMBERED]
         if old:

@@ -1,15 +1,15 @@
-"""Who else is there: membership by tooz, in a thread of its own.
+"""Membership of the team by tooz, in a thread of its own.
 
 Theory of operation
 
-* tooz blocks, so nothing of it runs on the loop.  The thread beats, looks who is there, and tells the loop what
-  it saw; the loop never waits for it.
-* A member whose beat is older than the time-out is gone for all others.  A beat each quarter of that: three may be
-  late without anybody being missed.
-* Redis away, or slower than a beat: the loop is told at once that we are alone with ourselves (no members), and
-  again who is there when we are back.  The thread never ends by itself.
-* A process that slept longer than the time-out was forgotten meanwhile; it notices that it is not among
-  the members and joins anew.  What it did in between is the business of the fence, not of this.
+* tooz blocks, so none of its calls run on the event loop.  The thread sends heartbeats, reads the members, and reports
+  them to the loop; the loop never waits for it.
+* A member whose heartbeat is older than the time-out has left for all others.  A heartbeat each quarter of that: three
+  may be late before the member counts as gone.
+* If Redis is unreachable, or slower than a heartbeat, the loop is told at once that no members are known, and the
+  members again when the connection is back.  The thread never ends by itself.
+* A process that was suspended for longer than the time-out has been removed meanwhile; it notices that it is not among
+  the members and joins again.  Writes that it made in between are refused by the fence, not here.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ import redis.exceptions
 
 from sluice_core.store.redis_urls import RedisAddress
 
-# tooz looks for eventlet in passing, through a library of its own, and eventlet, where it is installed beside us,
-# complains of its age at whoever imports it.  So tooz is imported here alone.
+# tooz tries to import eventlet through a library of its own, and eventlet, where it is installed, warns about its age
+# at each import.  So tooz is imported here alone.
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from tooz import ToozError
@@ -52,7 +52,7 @@ MembersCallback = Callable[[tuple[str, ...]], None]
 
 
 class _Driver(RedisDriver):
-    """tooz' driver with our way to Redis: the same URLs, TLS and Sentinels as everywhere else."""
+    """tooz' driver with Sluice's connection to Redis: the same URLs, TLS and Sentinels as everywhere else."""
 
     def __init__(self, url: str, member: str, namespace: str, timeout: float) -> None:
         super().__init__(member.encode(), None, {"membership_timeout": [timeout], "namespace": [namespace]})
@@ -65,16 +65,16 @@ class _Driver(RedisDriver):
         return self._made
 
     def hang_up(self) -> None:
-        """Close what ``stop`` leaves open, connections to Sentinels too."""
+        """Close the connections that ``stop`` leaves open, those to Sentinels too."""
         if self._made is not None:
             self._place.close(self._made)
 
 
 class Members:
-    """Joins the team of ``namespace`` as ``member``, and tells who is in it.
+    """Joins the team of ``namespace`` as ``member``, and reports its members.
 
-    :param beat: seconds between two signs of life; who misses :data:`BEATS` of them is gone
-    :param on_members: called on the loop after each poll, with all members, sorted; with none when we cannot know
+    :param beat: seconds between two heartbeats; a member that misses :data:`BEATS` of them has left
+    :param on_members: called on the loop after each poll, with all members, sorted; empty if they are not known
     """
 
     def __init__(self, url: str, member: str, namespace: str, beat: float, on_members: MembersCallback) -> None:
@@ -102,12 +102,12 @@ class Members:
 
     @property
     def silence(self) -> float:
-        """Seconds since the last beat got through."""
+        """Seconds since the last successful heartbeat."""
         return time.monotonic() - self._beaten
 
     @property
     def fresh(self) -> bool:
-        """False when the other hosts may count this one as dead."""
+        """False when the other hosts may count this one as gone."""
         return self.silence < self._beat * BEATS
 
     def _run(self) -> None:
@@ -138,7 +138,7 @@ class Members:
                 if self._member in found:
                     self._report(tuple(found))
                 else:
-                    log.warning("the other actor hosts took `%s` for dead, joining again", self._member)
+                    log.warning("the other actor hosts counted `%s` as gone, joining again", self._member)
                     self._report(())
                     self._join(driver)
                     continue
@@ -169,7 +169,7 @@ class Members:
         self._known = members
         try:
             self._loop.call_soon_threadsafe(self._call_back, members)
-        except RuntimeError:  # the loop is closed: nobody is there to be on_members
+        except RuntimeError:  # the loop is closed, so nothing waits for the members
             self._ended.set()
 
     def _call_back(self, members: tuple[str, ...]) -> None:

@@ -1,16 +1,17 @@
-"""A team of actor hosts that divides what there is to do.
+"""A team of actor hosts that divides the policies, controllers and services among its members.
 
 Theory of operation
 
-* Who is there is said by tooz (``sluice_actors.hosts.members``); who *should* own a slot by a hash ring over these.
-  Members may see this differently for a moment, so a view alone entitles to nothing.
-* Who *owns* a slot stands in Redis, under a term that changes with each claim (``sluice_core.store.fencing``).
-  :meth:`Team.rebalance` claims what the ring gives us and gives up what it does not, or what somebody else
-  has claimed.  Every change carries the ownership under which it was decided, and is refused if it is over.
-* A slot that somebody else took is not claimed back before we have looked again who is there: otherwise a host that
-  hears late of a newcomer would take from it what it was just given.
-* Cut off from Redis we know nothing new and can change nothing.  What is held is kept in mind: if nobody has
-  claimed it when we are back, the decisions made meanwhile still stand and are written.
+* tooz reports the members (``sluice_actors.hosts.members``); a hash ring over them gives the host that *should* own a
+  slot.  Members may see this differently for a moment, so a view alone permits nothing.
+* Redis has the *owner* of each slot, under a term that changes with each claim (``sluice_core.store.fencing``).
+  :meth:`Team.rebalance` claims the slots that the ring gives this host, and releases those that it does not, or that
+  another host has claimed.  Every change carries the ownership under which it was decided, and is refused if that has
+  ended.
+* A host does not claim back a slot that another host took before it has read the members again: otherwise a host that
+  learns late of a new member would take back the slots that the new member has just claimed.
+* A host that is cut off from Redis learns nothing and can change nothing.  It remembers its slots: if no other host
+  has claimed them when the connection is back, the decisions made meanwhile are still valid and are written.
 """
 
 from __future__ import annotations
@@ -26,29 +27,29 @@ from sluice_core.store.store import AsyncStore
 
 log = logging.getLogger(__name__)
 
-#: A look that began after somebody else's claim was found is at the latest the second one heard of.
+#: Polls of the members after another host's claim was found: the first may have begun before the claim.
 _POLLS: Final = 2
-#: Points of each host on the ring: two hosts' shares then differ by a few per cent.
+#: Points of each host on the ring: the shares of two hosts then differ by a few per cent.
 _POINTS: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
 class SlotChanges:
-    """Slots that this host gained and lost; a slot may be in both, when another host had it meanwhile."""
+    """Slots that this host gained and lost; a slot may be in both, if another host owned it meanwhile."""
 
     gained: frozenset[str] = frozenset()
     lost: frozenset[str] = frozenset()
 
 
 class OwnerRing:
-    """Which of some members owns which slot."""
+    """Maps each slot to its owner among some members."""
 
     def __init__(self, members: Iterable[str]) -> None:
         self.members = tuple(members)
         self._ring = HashRing(self.members, partitions=_POINTS)
 
     def host(self, name: str) -> str:
-        """Whose ``name`` is; empty without members."""
+        """The owner of ``name``; empty without members."""
         if not self.members:
             return ""
         (found,) = self._ring.get_nodes(name.encode("utf-8", "surrogateescape"))
@@ -56,7 +57,7 @@ class OwnerRing:
 
 
 class Team:
-    """Ownership by a team; the host calls :meth:`rebalance` whenever it is told of a change."""
+    """Ownership by a team; the host calls :meth:`rebalance` after each change of the members or slots."""
 
     def __init__(self, store: AsyncStore, host: str, url: str, beat: float) -> None:
         self.host = host
@@ -64,14 +65,14 @@ class Team:
         self._members = Members(url, host, f"{store.keys.prefix}:team", beat, self._members_seen)
         self._ring = OwnerRing(())
         self._held: dict[str, str] = {}
-        # Slot → number of looks that must have been taken before it is claimed from somebody else.
+        # Slot → number of polls that must be complete before this host claims it from another one.
         self._contested: dict[str, int] = {}
         self._polls = 0
-        #: Called on the host's loop after answers of :meth:`owns` may have changed.
+        #: Called on the host's loop after results of :meth:`owns` may have changed.
         self.on_change: Callable[[], None] = lambda: None
 
     def start(self) -> None:
-        """Join, on the running loop."""
+        """Join the team, on the running loop."""
         self._members.start()
 
     async def close(self) -> None:
@@ -89,11 +90,11 @@ class Team:
         return slot in self._held
 
     def fence(self, names: Iterable[str]) -> dict[str, str]:
-        """The fence of a change for these names; names that are not ours get a fence that no change passes."""
+        """The fence of a change for these names; names of other owners get a fence that no change passes."""
         slots = {fencing.slot_of(name) for name in names}
         return {slot: self._held.get(slot, "0") for slot in slots}
 
-    # -- what the host asks
+    # -- called by the host
 
     @property
     def members(self) -> tuple[str, ...]:
@@ -102,21 +103,21 @@ class Team:
 
     @property
     def acting(self) -> bool:
-        """False while we are cut off, or have slept: nothing is written."""
+        """False while this host is cut off, or was suspended: nothing is written."""
         return self.host in self._ring.members and self._members.fresh
 
     @property
     def owned_slots(self) -> frozenset[str]:
-        """The slots that are ours."""
+        """The slots that this host owns."""
         return frozenset(self._held)
 
     async def rebalance(self) -> SlotChanges:
-        """Claim what should be ours, give up what is not.
+        """Claim the slots that this host should own, release the others.
 
-        What was lost is not owned any more when this returns; what was gained is, under another term.  The caller
-        stops the actors of what was lost before it waits for anything else.
+        Lost slots are not owned any more when this returns; gained slots are, under another term.  The caller stops the
+        actors of lost slots before it waits for anything else.
 
-        :raises PeerError: when Redis is away; what was ours stays so in our mind
+        :raises PeerError: when Redis is unreachable; the host then keeps its slots in memory
         """
         ring = self._ring
         if not self.acting:
@@ -135,16 +136,16 @@ class Team:
         return SlotChanges(frozenset(gained), lost)
 
     def refused(self, slot: str) -> None:
-        """A change was refused because of ``slot``: it is not ours, whatever we believed."""
+        """Handle a change that was refused because of ``slot``: another host owns it."""
         if self._held.pop(slot, None) is not None:
             log.info("slot `%s` has passed to another host", slot)
         self._contest((slot,))
         self.on_change()
 
     async def release_slots(self) -> None:
-        """Release all slots at the end, so that no host waits for them.
+        """Release all slots at the end, so that the other hosts need not wait for a time-out.
 
-        :raises PeerError: when Redis is away
+        :raises PeerError: when Redis is unreachable
         """
         held, self._held = self._held, {}
         if held:
@@ -161,9 +162,7 @@ class Team:
         }
 
     def _contest(self, slots: Iterable[str]) -> None:
-        """Handle a claim of another host on ``slots``: it may know more of the members than this one, so look again
-        first.
-        """
+        """Handle a claim of another host on ``slots``: that host may know more members, so read the members first."""
         for slot in slots:
             self._contested.setdefault(slot, self._polls + _POLLS)
 
@@ -177,7 +176,7 @@ class Team:
         for slot in settled:
             del self._contested[slot]
         if members != self._ring.members:
-            log.info("the team is %s", ", ".join(members) or "not to be seen: nothing is written until it is")
+            log.info("the team is %s", ", ".join(members) or "unknown: nothing is written until it is known")
             self._ring = OwnerRing(members)
             self.on_change()
         elif settled:
