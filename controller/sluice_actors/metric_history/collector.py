@@ -2,12 +2,12 @@
 
 Theory of operation
 
-* Samples come by groups (``sluice_actors.metric_history.group``).  Each :data:`RANK_SECONDS` the room is divided among
-  groups, and each group keeps its busiest paths.  :attr:`Collector.changes` has what is to be done in the directory
-  then.
-* A row of a resolution is due when its step is over and all windows of it have been closed.  Only steps that were
-  seen from their beginning are written: another host's half and ours would be no whole.
-* A new owner goes on with the series in the directory.
+* Samples arrive by groups (``sluice_actors.metric_history.group``).  Each :data:`RANK_SECONDS` the room is divided
+  among groups, and each group keeps its busiest paths.  :attr:`Collector.changes` then has the changes to make in the
+  directory.
+* A row of a resolution is due when its step has ended and all windows of it have been closed.  Only steps that this
+  host has received from their beginning are written: two halves from two hosts do not make a correct point.
+* A new owner continues the series in the directory.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from sluice_metric_history.records import FAMILIES, OWNED, SeriesKey, SeriesReco
 from sluice_metric_history.resolutions import RESOLUTIONS, Resolution
 
 RANK_SECONDS: Final = 10
-#: Seconds behind the close delay of windows after which those of a second are all there.
+#: Seconds behind the close delay of windows after which all windows of a second have arrived.
 MARGIN: Final = 0.35
-#: Seconds for which a minute waits longer than its last second: windows of a minute close later than short ones.
+#: Additional seconds for which a minute waits: windows of a minute close later than short ones.
 _SLOW: Final = 1
-#: After a longer sleep everything begins anew.
+#: After a longer suspension of the process the collector starts anew.
 _LONGEST_SLEEP: Final = 25
-#: Seconds after which two hosts agree about who keeps history.
+#: Seconds after which two hosts agree which of them keeps history.
 _TAKEOVER: Final = 120
-#: A group that was silent for so long is forgotten: nothing of it is kept any more.
+#: A group that was silent for this many seconds is removed: none of its series is kept any more.
 _FORGOTTEN: Final = RESOLUTIONS[-1].seconds
 
 
@@ -48,15 +48,15 @@ class HistoryRow(NamedTuple):
 
 @dataclass(slots=True)
 class Changes:
-    """Series that are to be put into the directory, and that are to be taken out of it with their points."""
+    """Series to put into the directory, and series to remove from it together with their points."""
 
     put: dict[SeriesKey, SeriesRecord] = field(default_factory=dict)
     forget: list[SeriesRecord] = field(default_factory=list)
 
 
 class Collector:
-    """:param room: series in all
-    :param now: unix time at which it begins to hear everything
+    """:param room: the maximum number of series
+    :param now: Unix time from which it receives all samples
     :param known: the series in the directory
     """
 
@@ -80,25 +80,25 @@ class Collector:
         """The series that are kept."""
         return self._records
 
-    # -- what comes
+    # -- input
 
     def add(self, sample: WindowSample) -> None:
-        """A window of one group."""
+        """Add a window of one group."""
         group = self._groups.get(sample.group)
         if group is None:
             group = self._groups[sample.group] = SeriesGroup(sample.group, finest_step(sample.period), sample.window)
         group.put(sample, self._buffer)
 
     def add_silence(self, closed: ClosedWindow) -> None:
-        """Count what adds up and is missing in a closed window as 0."""
+        """Count the missing paths of metrics that add up as 0 in a closed window."""
         for key, group in self._groups.items():
             if key.metrics == (closed.metric,) and group.adds and key.level not in closed.values:
                 group.put(silent(key, closed, group.adds), self._buffer)
 
-    # -- what is written
+    # -- output
 
     def rows(self, now: float) -> Iterator[HistoryRow]:
-        """The rows that are due, in the order of time; each is given once."""
+        """The rows that are due, in the order of time; each is returned once."""
         newest = int(now - CLOSE_DELAY - MARGIN) - 1
         if newest - self._finished > _LONGEST_SLEEP:
             self._buffer.clear()
@@ -115,9 +115,9 @@ class Collector:
                 self._rank(second)
 
     def reconcile(self, directory: Mapping[SeriesKey, SeriesRecord], now: float) -> None:
-        """Follow the directory: what others took out of it is kept no more, what others put in is forgotten.
+        """Follow the directory: stop keeping series that other hosts removed, forget series that others added.
 
-        A series that is new may be of a host that takes over now, or was the owner a moment ago.
+        A new series may come from a host that takes over now, or that was the owner a moment ago.
         """
         for key, record in list(self._records.items()):
             there = directory.get(key)
@@ -131,10 +131,10 @@ class Collector:
         ]
 
     def _drop(self, key: SeriesKey) -> None:
-        """Stop keeping a path whose series was taken out of the directory by another host."""
+        """Stop keeping a path whose series another host has removed from the directory."""
         if key not in self._records:
-            return  # with another metric of its path
-        self._forget(key)  # what was written since then
+            return  # removed already, with another metric of its path
+        self._forget(key)  # the points written since then
         group = self._group(key)
         if key.rest:
             del group.rests[key.metric]
@@ -165,7 +165,7 @@ class Collector:
             {str(key): len(key.metrics) for key in self._groups},
         )
         chosen = {key: group.ranking.choose(group.paths, room[str(key)]) for key, group in self._groups.items()}
-        for key, group in self._groups.items():  # first what goes, for the room of what comes
+        for key, group in self._groups.items():  # removals first, to make room for additions
             self._keep(group, group.paths.keys() & set(chosen[key]), now)
         for key, group in self._groups.items():
             self._keep(group, chosen[key], now)
@@ -220,7 +220,7 @@ class Collector:
             self._free.append(column)
 
     def _adopt(self, record: SeriesRecord, now: float) -> None:
-        """Go on with a series of an owner before us; one for which there is no room is forgotten."""
+        """Continue a series of a former owner; one for which there is no room is forgotten."""
         if not self._free:
             self.changes.forget.append(record)
             return

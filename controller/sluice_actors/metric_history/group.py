@@ -3,12 +3,12 @@
 Theory of operation
 
 * A *group* is one or several metrics at one level; a path in it has a series of each metric.
-* Of each group the busiest paths have series of their own.  The room is divided evenly among groups, and what one does
-  not need is the others'.
-* A path's *score* is what it moved lately: each window counts, older ones ever less.  Only the highest values of a
-  window are looked at, so that a window with many paths costs little.
-* Who has series is displaced only by somebody with :data:`_LEAD` times its score, so that two paths that are about
-  equally busy do not take turns.
+* The busiest paths of each group have series of their own.  The room is divided evenly among groups, and room that one
+  does not need goes to the others.
+* A path's *score* is the weight of its last windows: each window counts, older ones less and less.  Only the highest
+  values of a window are considered, so that a window with many paths is cheap.
+* A path with series is replaced only by a path with :data:`_LEAD` times its score, so that two paths that are about
+  equally busy do not alternate.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from sluice_actors.metric_history.sample_buffer import SampleBuffer
 from sluice_actors.metric_history.samples import GroupKey, WindowSample
 
 _LEAD: Final = 2.0
-#: What is left of a score after each ranking.
+#: The part of a score that is left after each ranking.
 _DECAY: Final = 0.9
-#: Scores that are remembered for each place that a group has.
+#: Scores that are remembered for each path that the group may keep.
 _REMEMBERED: Final = 2
 
 
@@ -39,7 +39,7 @@ class Ranking:
     _scores: dict[str, float] = field(default_factory=dict)
 
     def add(self, weights: Mapping[str, float], most: int) -> None:
-        """A window in which paths weigh so much; about ``most`` of them are of interest."""
+        """Add a window with the weights of paths; only the ``most`` greatest of them count."""
         shown = max(1, _REMEMBERED * most)
         top = weights if len(weights) <= shown else heapq.nlargest(shown, weights, key=weights.__getitem__)
         scores = self._scores
@@ -47,7 +47,7 @@ class Ranking:
             scores[path] = scores.get(path, 0.0) + abs(weights[path])
 
     def forget(self, path: str) -> None:
-        """``path`` has a score no more, until it moves again."""
+        """Remove the score of ``path``, until it moves again."""
         self._scores.pop(path, None)
 
     def known(self, kept: Iterable[str]) -> set[str]:
@@ -55,9 +55,9 @@ class Ranking:
         return {*self._scores, *kept}
 
     def choose(self, kept: Collection[str], room: int) -> list[str]:
-        """The paths that have series from now on, at most ``room``; and age the scores.
+        """Return the paths that have series from now on, at most ``room``; and age the scores.
 
-        :param kept: those that have some now
+        :param kept: the paths that have series now
         """
         scores = {**dict.fromkeys(kept, 0.0), **self._scores}
 
@@ -74,7 +74,7 @@ class Ranking:
 def divide_room(room: int, wanted: Mapping[str, int], costs: Mapping[str, int]) -> dict[str, int]:
     """How many paths of each group can have series.
 
-    :param room: series in all
+    :param room: the maximum number of series
     :param wanted: group → its paths
     :param costs: group → series of each path of it
     """
@@ -83,9 +83,9 @@ def divide_room(room: int, wanted: Mapping[str, int], costs: Mapping[str, int]) 
     return {name: int(part / costs[name] + 1e-6) for name, part in zip(names, parts, strict=True)}
 
 
-#: Paths that are looked at where a group has no room yet.
+#: Paths that are considered where a group has no room yet.
 _AT_LEAST: Final = 100
-#: Of a group with many paths only windows of such seconds count for the ranking.
+#: For a group with many paths, only windows of seconds that are a multiple of this count for the ranking.
 _RANKED_EVERY: Final = 5
 
 
@@ -94,7 +94,7 @@ class SeriesGroup:
     """``step`` is that of the finest resolution in which its series are kept, ``heard`` the time of its last window.
 
     ``paths`` has the columns of each path that is kept, one for each metric.  ``rests`` has the column of the rest of
-    a metric that adds up, and ``of`` how many paths the rest had last.
+    a metric that adds up, and ``of`` the number of paths in the last rest.
     """
 
     key: GroupKey
@@ -108,11 +108,11 @@ class SeriesGroup:
 
     @property
     def wanted(self) -> int:
-        """How many paths could have series."""
+        """The number of paths that could have series."""
         return len(self.ranking.known(self.paths))
 
     def put(self, sample: WindowSample, buffer: SampleBuffer) -> None:
-        """Take the values of the paths that are kept, and the sum of those that are not."""
+        """Store the values of the paths that are kept, and the sum of the others."""
         self.heard = sample.window + sample.period
         self.adds = sample.adds
         most = max(len(self.paths), _AT_LEAST)
@@ -134,5 +134,5 @@ class SeriesGroup:
             buffer.put(sample.window, sample.period, np.array(columns), np.array(found))
 
     def _rest(self, values: Mapping[str, float], kept: list[float]) -> float:
-        """The sum of the targets that are not kept one by one; rounding must not make it negative."""
+        """The sum of the paths without series; rounding must not make it negative."""
         return max(math.fsum(values.values()) - math.fsum(kept), 0.0) if self.of else 0.0

@@ -1,13 +1,13 @@
-"""The values of the last two minutes, second by second, and the points that are made of them.
+"""The values of the last two minutes, second by second, and the points made from them.
 
 Theory of operation
 
 * A *column* is a series, a row is a second.  A second that has no value is a NaN.
-* A row is cleared :data:`_AHEAD` seconds before it is needed, so that windows of nodes whose clocks are ahead find
-  room.
-* A window of several seconds fills all its seconds, so a metric that is measured each ten seconds weighs as one that
-  is measured each second.
-* A window of more than a minute is *held*: each second has its value until the next one should be there.
+* A row is cleared :data:`_AHEAD` seconds before it is needed, so that it can hold the windows of nodes whose clocks are
+  ahead.
+* A window of several seconds fills all its seconds, so a metric that is measured each ten seconds has the same weight
+  as one that is measured each second.
+* A window of more than a minute is *held*: its value counts in each second until the next window is due.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from sluice_metric_history.resolutions import FRACTIONS, RESOLUTIONS, Resolution
 Floats = NDArray[np.float64]
 Columns = NDArray[np.intp]
 
-#: Rows: the minute that is summed up, the one that begins meanwhile, and what lies ahead.
+#: Rows: the minute that is summarised, the next one that begins meanwhile, and the seconds ahead.
 ROWS: Final = 180
 _AHEAD: Final = 30
 #: Seconds of the longest window that fills its own seconds.
 LONGEST_WINDOW: Final = 60
-#: The share of the values that the percentile does not exceed.
+#: The share of the values that do not exceed the percentile.
 _SHARE: Final = 0.95
 _SUMMARY: Final = np.dtype([("low", "<f4"), ("high", "<f4"), ("mean", "<u2"), ("p95", "<u2")])
 _LARGEST: Final = float(np.finfo(np.float32).max)
 
 
 class SampleBuffer:
-    """:param columns: how many series there may be"""
+    """:param columns: the maximum number of series"""
 
     def __init__(self, columns: int) -> None:
         self._values: Floats = np.full((ROWS, columns), np.nan)
@@ -42,14 +42,14 @@ class SampleBuffer:
         self._held_until = np.zeros(columns)
 
     def put(self, window: int, period: float, columns: Columns, values: Floats) -> None:
-        """The values of a window that began at ``window``, unix time.
+        """Store the values of a window that began at ``window``, Unix time.
 
         :param columns: (values,)
-        :param values: (values,) NaN for none
+        :param values: (values,) NaN for no value
         """
         bounded = np.clip(values, -_LARGEST, _LARGEST)
         if period > LONGEST_WINDOW:
-            # it closed some seconds after its end, and the next one will too
+            # It closed some seconds after its end, and the next one will close as late.
             self._held[columns] = bounded
             self._held_until[columns] = window + 2 * period + LONGEST_WINDOW
             return
@@ -57,7 +57,7 @@ class SampleBuffer:
             self._values[second % ROWS, columns] = bounded
 
     def finish_second(self, second: int) -> None:
-        """All values of ``second`` are there; a later one is cleared for those that come."""
+        """Record that all values of ``second`` have arrived; clear the row of a later second."""
         held = np.flatnonzero(self._held_until > second)
         if len(held):
             self._values[second % ROWS, held] = self._held[held]
@@ -69,7 +69,7 @@ class SampleBuffer:
         self._held_until[:] = 0
 
     def clear_column(self, column: int) -> None:
-        """Forget the values of a series: its column is another's from now on."""
+        """Clear the values of a series, whose column another series uses from now on."""
         self._values[:, column] = np.nan
         self._held_until[column] = 0
 
@@ -82,7 +82,7 @@ class SampleBuffer:
 
 
 def finest_step(period: float) -> int:
-    """The step of the finest resolution that has a window of ``period`` seconds whole, or the coarsest one."""
+    """The step of the finest resolution that contains a whole window of ``period`` seconds, or the coarsest one."""
     return next(one.step for one in RESOLUTIONS if one.step >= min(period, LONGEST_WINDOW))
 
 
@@ -91,7 +91,7 @@ def _values(row: Floats) -> bytes:
 
 
 def _summaries(rows: Floats) -> bytes:
-    """Of each column of ``rows`` (seconds, columns)."""
+    """The packed summary of each column of ``rows`` (seconds, columns)."""
     ordered = np.sort(rows, axis=0)  # NaN last
     count = np.count_nonzero(~np.isnan(ordered), axis=0)
     last = np.maximum(count, 1) - 1

@@ -1,9 +1,9 @@
-"""What is kept, as it comes: windows of metrics, and the report of bandwidth as metrics.
+"""The input of the history: windows of metrics, and the report of bandwidth as metrics.
 
-The names of metrics of bandwidth say the method and what it is: ``GET_BW_MEASURED``, ``GET_BW_SHARE``,
-``GET_BW_FLOOR`` and ``GET_BW_CEILING`` of tenants and containers (of the cluster what is measured),
+The name of a bandwidth metric has the method and the quantity: ``GET_BW_MEASURED``, ``GET_BW_SHARE``,
+``GET_BW_FLOOR`` and ``GET_BW_CEILING`` of tenants and containers (of the cluster only the measured rate),
 ``NODE_GET_BW_MEASURED``, ``_ASSIGNED`` and ``_CAPACITY`` of ``node/side``, ``DEVICE_GET_BW_MEASURED`` and ``_SHARE``
-of ``node/device``, and ``PART_GET_BW_MEASURED`` and ``_SHARE`` of what a tenant does on one.
+of ``node/device``, and ``PART_GET_BW_MEASURED`` and ``_SHARE`` of a tenant on one device.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Values = dict[str, float]
 
 
 class GroupKey(NamedTuple):
-    """Metrics at one level, of which a path has all or none."""
+    """Metrics at one level; a path has all of them or none."""
 
     metrics: tuple[str, ...]
     level: str
@@ -38,8 +38,8 @@ class WindowSample:
     """One window of a group.
 
     :param values: one mapping of each metric, path → value
-    :param weights: path → by how much it is of interest
-    :param adds: metrics whose values add up: one without a value has 0, and a rest can be summed
+    :param weights: path → its weight in the ranking
+    :param adds: metrics whose values add up: a path without a value has 0, and a rest can be summed
     """
 
     group: GroupKey
@@ -51,27 +51,27 @@ class WindowSample:
 
 
 def of_window(closed: ClosedWindow, adds: bool) -> Iterator[WindowSample]:
-    """A window by its levels; objects are too many to be kept.
+    """Split a window by its levels; the level of objects is left out, because it has too many paths.
 
-    :param adds: whether what several nodes counted adds up
+    :param adds: whether the values of several nodes add up
     """
     tenants = closed.at(TENANT)
     for level, values in closed.values.items():
         if level == OBJECT:
             continue
-        # the cluster's value is the sum of its tenants', but of a metric of nodes the highest
+        # The cluster's value is the sum over its tenants, but for a metric of nodes the maximum.
         summed = adds and (level in OWNED or (level == CLUSTER and bool(tenants)))
         metrics = frozenset({closed.metric}) if summed else frozenset()
         yield WindowSample(GroupKey((closed.metric,), level), closed.window, closed.period, (values,), values, metrics)
 
 
 def silent(key: GroupKey, closed: ClosedWindow, adds: frozenset[str]) -> WindowSample:
-    """A window in which nothing happened at a level at which something did before."""
+    """A window without any value at a level that had values before."""
     return WindowSample(key, closed.window, closed.period, ({},), {}, adds)
 
 
 def of_report(report: BandwidthReport) -> Iterator[WindowSample]:
-    """A second of bandwidth; nothing when no node was heard, since then nothing was measured."""
+    """The samples of a second of bandwidth; none if no node reported, because nothing was measured then."""
     if not report.nodes:
         return
     window = int(report.at) - 1
@@ -104,7 +104,7 @@ def _sample(
     path_of: Callable[[ReportRow], str],
     adds: Iterable[str] = (),
 ) -> WindowSample:
-    """The sums of ``rows`` by path; what is unlimited or none has no value."""
+    """The sums of ``rows`` by path; a quantity that is unlimited or not set has no value."""
     sums: tuple[Values, ...] = tuple({} for _ in quantities)
     weights: Values = {}
     for row in rows:
@@ -117,7 +117,7 @@ def _sample(
     return WindowSample(GroupKey(metrics, level), window, 1.0, sums, weights, frozenset(adds))
 
 
-#: What 0 is a value of; a floor, ceiling or capacity of 0 is none.
+#: Quantities that may be 0; a floor, ceiling or capacity of 0 means none.
 _MAY_BE_ZERO: Final = frozenset({"measured", "share", "assigned"})
 
 

@@ -1,9 +1,9 @@
-"""The host that keeps the history of metrics: the one that divides bandwidth, which has the report of it at hand.
+"""Keeps the history of metrics, on the host that allocates bandwidth, which has the report of it at hand.
 
 * It receives the batches of all metrics over a queue of its own, and closes their windows with aggregators of its own.
-  What policies wait for is neither slower nor other because of that.
-* What is written goes to ``history_redis_url`` over connections of its own.  A row that Redis does not take within
-  :data:`_TIMEOUT` is dropped and counted, never written later: it is a gap then.
+  So it neither delays nor changes the windows of policies.
+* It writes to ``history_redis_url`` over connections of its own.  A row that Redis does not accept within
+  :data:`_TIMEOUT` is dropped and counted, never written later: the history then has a gap.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ log = logging.getLogger(__name__)
 
 _TIMEOUT: Final = 1.0
 _OWNERSHIP_CHECK_SECONDS: Final = 1.0
-#: Seconds between two looks at what others did to the directory.
+#: Seconds between two reads of the directory, for the changes of other hosts.
 _DIRECTORY_SECONDS: Final = 60
 _BATCHES: Final = "metric.#"
-#: Batches of a thousand nodes for some seconds; old ones are of no use.
+#: Batches of a thousand nodes for some seconds; older ones are discarded.
 _MAX_QUEUED, _TTL = 50_000, 5.0
-#: More metrics than this are a mistake of who publishes them.
+#: More metrics than this are a mistake of their publisher.
 _MOST_METRICS: Final = 500
 
 
 class MetricHistory(Service):
-    """Keeps history while this host owns ``name``; without room for a series it does nothing.
+    """Keeps history while this host owns ``name``; if its room is 0 series it does nothing.
 
     :param settings: of the host
-    :param name: what the host that allocates bandwidth owns
+    :param name: the name under which a host owns the allocation of bandwidth
     """
 
     def __init__(
@@ -58,10 +58,10 @@ class MetricHistory(Service):
         self._consumer = Consumer(settings["amqp_url"], self.receive, max_length=_MAX_QUEUED, ttl=_TTL)
         self._collector: Collector | None = None
         self._pool = self._new_pool()
-        # Metric → whether what nodes counted adds up.
+        # Metric → whether the values of several nodes add up.
         self._adds: dict[str, bool] = {}
         self._looked = 0.0
-        #: Rows that were written, and that were dropped.
+        #: Numbers of written and of dropped rows.
         self.written = self.dropped = 0
 
     # -- for the host
@@ -77,7 +77,7 @@ class MetricHistory(Service):
         await self._store.close()
 
     def add_report(self, report: BandwidthReport, idle_flows: IdleFlowReport) -> None:
-        """Keep a second of bandwidth, if it is ours to keep."""
+        """Keep a second of bandwidth, if this host keeps history."""
         if self._collector is not None:
             for sample in of_report(report.with_idle(idle_flows)):
                 self._collector.add(sample)
@@ -100,9 +100,9 @@ class MetricHistory(Service):
         await self.write_due()
 
     async def enter(self) -> None:
-        """Begin to keep history, with the series that are there.
+        """Begin to keep history, with the series in the directory.
 
-        :raises PeerError: when Redis is away
+        :raises PeerError: when Redis is unreachable
         """
         if self._collector is not None:
             return
@@ -113,7 +113,7 @@ class MetricHistory(Service):
         log.info("keeping the history of metrics from now on, %d series so far", len(known))
 
     async def write_due(self) -> None:
-        """Write the rows that are due, and what changed in the directory.
+        """Write the rows that are due, and the changes of the directory.
 
         :raises PeerError: when the directory cannot be written, which is tried again later
         """
@@ -134,7 +134,7 @@ class MetricHistory(Service):
             self._adds.clear()
 
     async def _attempt(self, row: HistoryRow) -> None:
-        """Write a row, or drop it."""
+        """Write a row, or drop it if Redis does not accept it in time."""
         renewed: list[str] = []
         if row.resolution is RESOLUTIONS[-1]:
             turn = row.at // row.resolution.step % 60
@@ -149,9 +149,9 @@ class MetricHistory(Service):
             self.written += 1
 
     async def _update_directory(self, collector: Collector) -> None:
-        """Write what changed in the directory, and see what others changed.
+        """Write the changes of the directory, and read the changes of other hosts.
 
-        :raises PeerError: when Redis is away; what was to be written is written later
+        :raises PeerError: when Redis is unreachable; the changes are written later
         """
         keys = self._store.keys
         changes, collector.changes = collector.changes, Changes()
@@ -174,7 +174,7 @@ class MetricHistory(Service):
         return AggregatorPool(self._closed, self._clock, Backlog())
 
     def receive(self, routing_key: str, body: bytes) -> None:
-        """Take the batch of a node."""
+        """Handle the batch of a node."""
         if self._collector is None:
             return
         try:

@@ -2,12 +2,12 @@
 
 Theory of operation
 
-* A window *closes* when every live node has delivered its batch, or when its time is over: the end of the window plus
+* A window *closes* when every live node has delivered its batch, or when its time has passed: the window's end plus
   the close delay.  Windows close in their order.
-* A node is *live* for three windows after the last one it delivered, so a dead node is waited for three times.
+* A node is *live* for three windows after the last one it delivered, so windows wait for a failed node three times.
   After a silence of all nodes (start, broker cut) the live nodes are not known: for three windows only time
   closes a window.
-* An empty batch says that nothing happened on a node.  *No* batch says nothing at all: a window for
+* An empty batch means that nothing happened on a node.  A missing batch has no meaning: a window for
   which no node delivered never closes, and no subscriber receives it.
 * A batch for a closed window is *late*: it is counted and dropped.  A batch whose window lies further ahead than
   any clock should be is *skewed*: it is counted and dropped.
@@ -23,9 +23,9 @@ from sluice_core.messages.nodes import MetricBatch
 from sluice_core.metrics.merge import MergedBatches
 
 ALIVE_WINDOWS: Final = 3
-#: A first batch that comes after the time is over gives the other nodes this much more.
+#: Additional seconds for the other nodes when the first batch arrives after the time of a window has passed.
 GRACE: Final = 0.1
-#: How far a node's clock may be ahead of ours, and ours may be set back.
+#: Seconds by which a node's clock may be ahead of this host's clock, and by which this one may be set back.
 SKEW: Final = 10.0
 _FORGOTTEN_AFTER: Final = 60
 
@@ -47,7 +47,7 @@ class _Node:
 
 @dataclass(slots=True)
 class AggregatorCounts:
-    """What an aggregator counted: batches too late, from a wrong clock, and lost on the way (gaps in ``seq``)."""
+    """The counts of an aggregator: batches too late, from a wrong clock, and lost on the way (gaps in ``seq``)."""
 
     late: int = 0
     skewed: int = 0
@@ -58,7 +58,7 @@ class AggregatorCounts:
 class Aggregator(WindowHistory):
     """Merges the batches of one metric.
 
-    :param now: unix time at which it begins to listen
+    :param now: Unix time from which it receives batches
     """
 
     def __init__(self, metric: str, now: float) -> None:
@@ -77,7 +77,7 @@ class Aggregator(WindowHistory):
         if self.through is not None and self.through > now + SKEW:
             self._forget(now)
         if batch.period > self.period and self.through is not None and not self._closed:
-            # nothing was closed yet, and ``through`` was set for windows that begin later
+            # No window was closed yet, and ``through`` was set for windows that begin later.
             self.through -= int(batch.period - self.period)
         self.period = batch.period
         self._note_node(batch)
@@ -108,7 +108,7 @@ class Aggregator(WindowHistory):
         return closing
 
     def deadline(self) -> float | None:
-        """When ``close_due`` must be called even if no batch comes, in unix time."""
+        """The Unix time at which ``close_due`` must be called even if no batch arrives; None without open windows."""
         return min(map(self._deadline, self._open.values()), default=None)
 
     def unreported(self, window: int) -> bool:
@@ -116,7 +116,7 @@ class Aggregator(WindowHistory):
 
     @property
     def nodes(self) -> int:
-        """How many nodes have sent batches in the last minute."""
+        """The number of nodes that have sent batches in the last minute."""
         return len(self._nodes)
 
     def _deadline(self, window: _Open) -> float:
@@ -141,13 +141,13 @@ class Aggregator(WindowHistory):
             oldest = batch.window - _FORGOTTEN_AFTER * batch.period
             self._nodes = {name: one for name, one in self._nodes.items() if one.window >= oldest}
             return
-        # A smaller number is an agent that began anew, not a loss.
+        # A smaller number comes from an agent that started again, and is not a loss.
         self.counts.lost += max(0, batch.seq - node.seq - 1)
         node.seq = batch.seq
         node.window = max(node.window, batch.window)
 
     def _forget(self, now: float) -> None:
-        """Our clock was set back: begin anew rather than call everything late for hours."""
+        """Start anew after this host's clock was set back; otherwise all batches would count as late for hours."""
         self._nodes.clear()
         self._open.clear()
         self._closed.clear()

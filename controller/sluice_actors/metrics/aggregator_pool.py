@@ -1,6 +1,6 @@
-"""The aggregators of one host: they get the batches of the bus, and timers close their windows.
+"""The aggregators of one host: they get the batches from the bus, and timers close their windows.
 
-The batches of the last seconds are kept as they came (:class:`Backlog`), for whoever takes over from another host.
+The batches of the last seconds are kept undecoded (:class:`Backlog`), for policies taken over from another host.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from sluice_volumes.metrics import SLOW_PERIODS
 
 log = logging.getLogger(__name__)
 
-#: Seconds for which a batch is kept, longer than it takes until a host is missed and its work is taken over.
+#: Seconds for which a batch is kept, longer than the team needs to detect a lost host and take over its work.
 KEPT: Final = 12.0
-#: Of one metric; with more, fewer seconds are kept.
+#: Bytes of one metric that are kept; beyond that, fewer seconds are kept.
 BYTES: Final = 64 * 1024 * 1024
 
 
 class Backlog:
-    """Raw batches by metric, in the order in which they came.
+    """Raw batches by metric, in the order of their arrival.
 
-    Whoever takes over from a host that is gone finds here what that one saw last.  Keeping bytes costs next to nothing;
-    only batches of metrics that are used here are decoded.
+    A host that takes over from one that has ended finds here the last batches that the other one received.  Bytes are
+    cheap to keep; only batches of metrics in use here are decoded.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Backlog:
         self._sizes: dict[str, int] = {}
 
     def add(self, metric: str, body: bytes, now: float, kept: float = KEPT) -> None:
-        """Keep one; what is older than ``kept`` seconds, or too much, goes."""
+        """Keep one batch; drop those older than ``kept`` seconds, and those beyond :data:`BYTES`."""
         raw = self._raw.setdefault(metric, deque())
         raw.append((now, body))
         size = self._sizes.get(metric, 0) + len(body)
@@ -50,11 +50,11 @@ class Backlog:
         self._sizes[metric] = size
 
     def since(self, metric: str, moment: float) -> list[tuple[float, bytes]]:
-        """When they came, and the bytes, of all that came after ``moment``."""
+        """The time of arrival and the bytes of all batches that arrived after ``moment``."""
         return [one for one in self._raw.get(metric, ()) if one[0] > moment]
 
     def decoded(self, metric: str, moment: float) -> Iterator[tuple[float, MetricBatch]]:
-        """The same, decoded one by one; others are left out (the hub has complained of them)."""
+        """The same, decoded one by one; invalid ones are left out (``AggregatorPool.receive`` has logged them)."""
         for came, body in self.since(metric, moment):
             try:
                 batch = MetricBatch.decode(body)
@@ -63,18 +63,18 @@ class Backlog:
             yield came, batch
 
 
-#: A timer that is later than this many seconds says that the loop was held by something.
+#: A timer that fires later than this many seconds shows that the event loop was blocked.
 _HELD: Final = 0.05
-#: An aggregator begins with windows that ended so many seconds ago, less one; of a slow metric with the last one.
+#: An aggregator starts with windows that ended this many seconds ago, less one; for a slow metric with the last one.
 _LOOK_BACK: Final = 2
 
 
 def routing_name(metric: str) -> str:
-    """A metric's name as it stands in routing keys, and in the backlog."""
+    """A metric's name in routing keys, and in the backlog."""
     return metric_routing_key(metric, "").split(".")[1]
 
 
-#: Seconds for which batches are kept, by metric: of slow ones at least the last window of each node.
+#: Seconds for which batches are kept, by metric: for slow ones at least the last window of each node.
 _KEPT: Final = {routing_name(metric): KEPT + 2 * period for metric, period in SLOW_PERIODS.items()}
 
 
@@ -90,14 +90,14 @@ class AggregatorPool:
     on_closed: Callable[[ClosedWindow], None]
     clock: Callable[[], float]
     backlog: Backlog
-    undecodable: int = 0  #: messages that were no metric batches
+    undecodable: int = 0  #: messages that were not metric batches
     _aggregators: dict[str, Aggregator] = field(default_factory=dict)
-    # The names of the aggregators as routing keys spell them.
+    # The names of the aggregators in the spelling of routing keys.
     _decoded: frozenset[str] = frozenset()
     _timers: dict[str, asyncio.TimerHandle] = field(default_factory=dict)
 
     def receive(self, routing_key: str, body: bytes) -> None:
-        """Handle a message of the bus."""
+        """Handle a message from the bus."""
         metric = routing_key.split(".")[1]
         self.backlog.add(metric, body, self.clock(), _KEPT.get(metric, KEPT))
         if metric not in self._decoded:
@@ -119,7 +119,7 @@ class AggregatorPool:
             self.close_due(batch.metric)
 
     def close_due(self, metric: str) -> None:
-        """Close what is due of ``metric`` and set the timer for what is not."""
+        """Close the windows of ``metric`` that are due, and set the timer for the others."""
         aggregator = self._aggregators[metric]
         now = self.clock()
         for closed in aggregator.close_due(now):
@@ -130,17 +130,17 @@ class AggregatorPool:
             self._arm(metric, max(0.0, deadline - now), self._time_is_over)
 
     def get(self, metric: str) -> Aggregator | None:
-        """The aggregator of ``metric``; None when this host does not use it."""
+        """The aggregator of ``metric``; None if this host does not use it."""
         return self._aggregators.get(metric)
 
     def start(self, metric: str) -> None:
-        """Begin an aggregator with what the backlog has; a second time changes nothing."""
+        """Start an aggregator with the batches of the backlog; a second call changes nothing."""
         if metric in self._aggregators:
             return
         now = self.clock()
         aggregator = self._aggregators[metric] = Aggregator(metric, now)
         self._decoded = frozenset(map(routing_name, self._aggregators))
-        # the last window of a slow metric began up to two periods ago, and holds until the next one closes
+        # The last window of a slow metric began up to two periods ago, and is valid until the next one closes.
         aggregator.period = SLOW_PERIODS.get(metric, aggregator.period)
         aggregator.through = int(now - _LOOK_BACK - 2 * (aggregator.period - 1))
         for came, batch in self.backlog.decoded(routing_name(metric), aggregator.through + aggregator.period):
@@ -155,7 +155,7 @@ class AggregatorPool:
             self._decoded = frozenset(map(routing_name, self._aggregators))
 
     def report(self) -> dict[str, dict[str, int]]:
-        """Metric → what its aggregator counted, for the host's report."""
+        """Metric → the counts of its aggregator, for the host's report."""
         return {name: {"nodes": one.nodes, **asdict(one.counts)} for name, one in self._aggregators.items()}
 
     def close(self) -> None:
@@ -174,14 +174,14 @@ class AggregatorPool:
     def _time_is_over(self, metric: str) -> None:
         deadline = self._aggregators[metric].deadline()
         if deadline is not None and self.clock() - deadline > _HELD:
-            # The loop was held: batches that came in time may still wait to be read.
+            # The event loop was blocked: batches that arrived in time may still wait to be read.
             self._arm(metric, _HELD, self.close_due)
         else:
             self.close_due(metric)
 
 
 class BatchReceiver(Service):
-    """Receives batches for ``pool`` from the bus; :meth:`bind_exactly` says of which metrics."""
+    """Receives batches for ``pool`` from the bus, for the metrics that were given to :meth:`bind_exactly`."""
 
     def __init__(self, amqp_url: str, pool: AggregatorPool) -> None:
         self.consumer = Consumer(amqp_url, pool.receive)
@@ -192,12 +192,12 @@ class BatchReceiver(Service):
         self.consumer.start()
 
     async def close(self) -> None:
-        """Receive nothing more, and close no window by time."""
+        """Stop receiving, and stop the timers that close windows."""
         await self.consumer.close()
         self._pool.close()
 
     def bind_exactly(self, metrics: Iterable[str]) -> None:
-        """Bind the batches of these metrics and of no other."""
+        """Bind the batches of these metrics and of no others."""
         wanted = {metric_routing_key(metric, "*") for metric in metrics}
         for pattern in set(self.consumer.bindings) - wanted:
             self.consumer.unbind(pattern)

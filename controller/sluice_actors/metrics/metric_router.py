@@ -28,9 +28,9 @@ class MetricRouter:
     """
 
     def __init__(self, system: ActorSystem, clock: Callable[[], float] = time.time) -> None:
-        #: Set after windows were handed to the actors; whoever waits clears it.
+        #: Set after windows were delivered to the actors; the task that waits clears it.
         self.delivered = asyncio.Event()
-        #: Called with a metric's name and True when somebody begins to need it, False when nobody does.
+        #: Called with a metric's name and True when a subscriber begins to need it, False when none does.
         self.on_use: Callable[[str, bool], None] = lambda metric, used: None
         #: The batches of all metrics in use by the team.
         self.backlog = Backlog()
@@ -41,7 +41,7 @@ class MetricRouter:
         self._taps: dict[str, dict[str, Tap]] = {}
 
     def subscription(self, readings: tuple[Reading, ...], granularity: str) -> MetricSubscription:
-        """The subscription to ``readings``, at ``granularity`` where they do not say where."""
+        """The subscription to ``readings``, at ``granularity`` for those without a place of their own."""
         key = (tuple(readings), granularity)
         known = self._subscriptions.get(key)
         if known is None:
@@ -55,12 +55,12 @@ class MetricRouter:
             tap(closed)
 
     def tap(self, metric: str, tap: Tap, who: str) -> None:
-        """Call ``tap`` with every window of ``metric`` until ``who`` calls :meth:`untap`."""
+        """Call ``tap`` with every window of ``metric`` until :meth:`untap` is called for ``who``."""
         self._taps.setdefault(metric, {})[who] = tap
         self._update_use(metric)
 
     def untap(self, metric: str, who: str) -> None:
-        """End what ``who`` began with :meth:`tap`."""
+        """End the calls that :meth:`tap` began for ``who``."""
         taps = self._taps.get(metric, {})
         taps.pop(who, None)
         if not taps:
@@ -68,7 +68,7 @@ class MetricRouter:
         self._update_use(metric)
 
     def last_window(self, metric: str) -> ClosedWindow | None:
-        """The window of ``metric`` that was closed last."""
+        """The window of ``metric`` that was closed last; None without any."""
         here = self.aggregators.get(metric)
         return None if here is None else here.last()
 
@@ -81,16 +81,16 @@ class MetricRouter:
             self.aggregators.stop(metric)
         self.on_use(metric, used)
 
-    # -- what subscriptions call
+    # -- called by subscriptions
 
     def activate(self, subscription: MetricSubscription) -> None:
-        """``subscription`` has a subscriber now."""
+        """Handle the first subscriber of ``subscription``."""
         for name in subscription.metrics:
             self._active.setdefault(name, []).append(subscription)
             self._update_use(name)
 
     def deactivate(self, subscription: MetricSubscription) -> None:
-        """``subscription`` has no subscriber any more."""
+        """Handle the end of the last subscriber of ``subscription``."""
         self._subscriptions.pop((subscription.readings, subscription.granularity), None)
         for name in subscription.metrics:
             self._active[name].remove(subscription)
@@ -105,6 +105,6 @@ class MetricRouter:
         return history
 
     def deliver(self, deliveries: Iterator[Delivery]) -> None:
-        """Hand a window to the actors."""
+        """Deliver a window to the actors."""
         self._system.send_each(deliveries)
         self.delivered.set()

@@ -1,6 +1,6 @@
-"""The host that publishes what spaces of motifs hold and cost, for policies and history.
+"""Publishes the usage and cost of motif spaces as metrics, for policies and history.
 
-One host of the cluster does this, the one that owns :data:`NAME`: it reads what the daemons reported in Redis.
+One host of the cluster does this, the one that owns :data:`NAME`: it reads the reports of the daemons in Redis.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from sluice_core.connections.publisher import Publisher
 from sluice_core.store.store import AsyncStore
 from sluice_motif_control.spaces import REPORTER, read_spaces, space_batches
 
-#: What the publishing host owns.
+#: The name under which the publishing host owns its work.
 NAME: Final = "motifs/spaces"
 _UNSENT: Final = 8
 
 
 @dataclass(eq=False)
 class SpaceMetrics(Service):
-    """Publishes once a second while this host owns :data:`NAME`, and nothing while there is no space."""
+    """Publishes once a second while this host owns :data:`NAME`, and nothing without any space."""
 
     store: AsyncStore
     ownership: Ownership
@@ -46,7 +46,7 @@ class SpaceMetrics(Service):
                 for batch in space_batches(spaces, int(self.clock()) - 1, self._number):
                     self._publisher.publish(metric_routing_key(batch.metric, REPORTER), batch.encode())
         now = self.clock()
-        await asyncio.sleep(1.0 - now % 1.0)  # just behind the next whole second
+        await asyncio.sleep(1.0 - now % 1.0)  # until just after the next whole second
 
     async def close(self) -> None:
         await self._publisher.close()

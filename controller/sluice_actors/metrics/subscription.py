@@ -1,11 +1,11 @@
-"""The subscribers of some metrics at one granularity, and how they receive a closed window.
+"""The subscribers of some metrics at one granularity, and the delivery of closed windows to them.
 
 A subscription to several metrics delivers a window once, when each of its metrics has closed it.  A metric
-that no node reports any more counts as silent.  A metric whose batches merely did not come makes the window
-a missing one, which is delivered to nobody.  When periods differ, the shortest sets the pace, and of
-the slower metrics the last value holds.
+that no node reports any more counts as silent.  A metric whose batches merely did not arrive makes the window
+a missing one, which is not delivered.  When periods differ, the shortest sets the pace, and the last value of
+the slower metrics is used.
 
-A reading that says where it is read (a node, the cluster) has the same value for every path.
+A reading with a place of its own (a node, the cluster) has the same value for every path.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from sluice_dsl.plan import Reading
 
 Column = Mapping[str, float]
 Columns = Sequence[Column]
-#: What one path has in a window: of one metric its value, of several a tuple of values, None for silence.
+#: The values of one path in a window: of one metric its value, of several a tuple of values, None for silence.
 Observed = float | Sequence[float | None] | None
 
-#: How many paths of a subscriber of all paths are published with their values.
+#: The number of paths that are published with their values, for a subscriber of all paths.
 _SHOWN: Final = 100
 
 
 class Rows(NamedTuple):
-    """What a subscriber of all paths observes: what each path has, and what all others have."""
+    """The observation of a subscriber of all paths: the values of each path, and those of all other paths."""
 
     observed: Iterator[tuple[str, Observed]]
     rest: Observed
@@ -70,19 +70,19 @@ class Subscriber(Actor):
 
 
 class WindowSource(Protocol):
-    """Where a subscription gets its windows from (``sluice_actors.metrics.metric_router``)."""
+    """The source of a subscription's windows (``sluice_actors.metrics.metric_router``)."""
 
     def activate(self, subscription: MetricSubscription) -> None:
-        """``subscription`` has a subscriber now."""
+        """Handle the first subscriber of ``subscription``."""
 
     def deactivate(self, subscription: MetricSubscription) -> None:
-        """``subscription`` has no subscriber any more."""
+        """Handle the end of the last subscriber of ``subscription``."""
 
     def history(self, metric: str) -> WindowHistory:
         """The closed windows of ``metric``."""
 
     def deliver(self, deliveries: Iterator[Delivery]) -> None:
-        """Hand a window to the actors."""
+        """Deliver a window to the actors."""
 
 
 class MetricSubscription:
@@ -95,16 +95,16 @@ class MetricSubscription:
         self._source = source
         self._by_path: dict[str, tuple[Subscriber, ...]] = {}
         self._of_all: dict[Subscriber, None] = {}
-        # Subscribers that are told of silence too, and their paths.
+        # Subscribers that also receive silent windows, and their paths.
         self._engaged: dict[Subscriber, str] = {}
         self._pending: dict[int, float] = {}
         self._last: tuple[int, Columns] | None = None
         self._size = 0
 
-    # -- what policy actors call
+    # -- called by policy actors
 
     def subscribe(self, actor: Subscriber) -> None:
-        """Deliver to ``actor``; a second time changes nothing."""
+        """Deliver windows to ``actor``; a second call changes nothing."""
         path = actor.subscribed_path
         if path is None:
             if actor in self._of_all:
@@ -120,7 +120,7 @@ class MetricSubscription:
             self._source.activate(self)
 
     def unsubscribe(self, actor: Subscriber) -> None:
-        """Deliver nothing more; unknown ones are ignored."""
+        """Deliver no more windows; unknown actors are ignored."""
         path = actor.subscribed_path
         if path is None:
             if actor not in self._of_all:
@@ -148,18 +148,18 @@ class MetricSubscription:
         """Subscribe ``actor`` to windows with a value only."""
         self._engaged.pop(actor, None)
 
-    # -- what a replay asks
+    # -- called by a replay
 
     @property
     def delivered_through(self) -> int:
-        """The window up to which there is nothing to wait for; others come, or came, by themselves."""
+        """The last window that was delivered; later ones are delivered as they close."""
         if self._last is not None:
             return self._last[0]
         found = [self._source.history(name).through for name in self.metrics]
         return min(NO_WINDOW if one is None else one for one in found)
 
     def columns_of(self, closed: Sequence[ClosedWindow | None]) -> Columns:
-        """The values of each reading out of one window of each of the metrics; None is a silent one."""
+        """The values of each reading, from one window of each of the metrics; None is a silent one."""
         windows = dict(zip(self.metrics, closed, strict=True))
         return [self._column(one, windows[one.metric]) for one in self.readings]
 
@@ -174,14 +174,14 @@ class MetricSubscription:
         return {"": value} if self.granularity == CLUSTER else _Everywhere(value)
 
     def message_for(self, actor: Subscriber, window: int, period: float, columns: Columns) -> tuple[int, float, Any]:
-        """A window as the message that ``actor`` gets."""
+        """A window in the form of the message for ``actor``."""
         path = actor.subscribed_path
         return window, period, _rows(columns) if path is None else _row(columns, path)
 
-    # -- what the router calls
+    # -- called by the router
 
     def window_closed(self, closed: ClosedWindow) -> None:
-        """One of the metrics closed a window: deliver what is complete now."""
+        """Handle a window that one of the metrics closed: deliver the windows that are complete now."""
         if len(self.metrics) == 1:
             self._deliver(closed.window, closed.period, self.columns_of((closed,)))
             return
@@ -198,7 +198,7 @@ class MetricSubscription:
         self._pending = {one: period for one, period in self._pending.items() if one >= oldest}
 
     def observed(self, actor: Subscriber) -> dict[str, Any] | None:
-        """The values of the last delivered window as ``actor`` saw them; None before the first."""
+        """The values of the last window that was delivered to ``actor``, by metric; None before the first."""
         if self._last is None:
             return None
         window, columns = self._last

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 CLOSE_DELAY: Final = 0.25
-#: What may be waited for a node, of the period: batches of slow metrics are large.
+#: The longest wait for a node's batch, as a part of the period: batches of slow metrics are large.
 _CLOSE_SHARE: Final = 1 / 50
-#: The number of the last window before there was any.
+#: The number of the last window before the first one.
 NO_WINDOW: Final = -1
 #: Policies over several metrics wait for the slowest of them.
 _REMEMBERED: Final = 3
@@ -20,7 +20,7 @@ WindowValues = Mapping[str, Mapping[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class ClosedWindow:
-    """A closed window of one metric; ``values`` has all that is known about it."""
+    """A closed window of one metric; ``values`` has all its values."""
 
     metric: str
     window: int
@@ -43,18 +43,18 @@ class WindowHistory:
         self._closed: dict[int, ClosedWindow] = {}
 
     def remember(self, closed: ClosedWindow) -> None:
-        """``closed`` is the newest now."""
+        """Make ``closed`` the newest window."""
         self.through = closed.window
         self._closed[closed.window] = closed
         while len(self._closed) > _REMEMBERED:
             del self._closed[next(iter(self._closed))]
 
     def unreported(self, window: int) -> bool:
-        """True when no node reports this metric, so that it has no value rather than an unknown one."""
+        """True when no node reports this metric, so that its value is silence and not unknown."""
         return False
 
     def closed(self, window: int, period: float) -> ClosedWindow | None:
-        """What was closed for ``window`` of ``period``; of a slower metric the last value that still stands."""
+        """The closed window for ``window`` of ``period``; of a slower metric the last valid one; None without any."""
         if self.period <= period:
             return self._closed.get(window)
         newest = self.last()
@@ -63,7 +63,7 @@ class WindowHistory:
         return newest
 
     def last(self) -> ClosedWindow | None:
-        """The window closed last."""
+        """The window closed last; None without any."""
         return next(reversed(self._closed.values()), None)
 
     def close_delay(self, period: float) -> float:
