@@ -1,16 +1,16 @@
-"""The actor of one policy: it reads closed windows and knows which actions are in force.
+"""The actor of one policy: it reads closed windows and decides which actions are in force.
 
 Theory of operation
 
 * A policy about one target, or about the cluster, is a :class:`SingleActor` with one state machine.
   A policy about ALL or a group is a :class:`~sluice_actors.policies.family_actor.FamilyActor` with a state machine
-  per member that has something to remember; it is made when the member is first seen.
-* An actor is *quiet* most of the time.  The condition's clauses that hold are the bits of one number.  As long as
-  these bits are those of the last window, and the state machine said that the same residual changes nothing (it is
-  *settled*), a message costs one comparison.
-* The actor does not queue decisions.  It reports that its state changed, and the :class:`DecisionListener` reads what
-  is in force when *it* is ready: the latest state counts.
-* A failure leaves in force what was (the last good decision); the state machines survive the restart of the actor.
+  per member that has state to remember; it is made when the member first has a value.
+* An actor is *quiet* most of the time.  The clauses of the condition that hold are the bits of one number.  As long as
+  these bits equal those of the last window, and the state machine reported that the same residual changes nothing (it
+  is *settled*), a message costs one comparison.
+* The actor does not queue decisions.  It reports that its state changed, and the :class:`DecisionListener` reads the
+  actions in force when *it* is ready: the latest state counts.
+* After a failure the last good decision stays in force; the state machines are kept when the actor restarts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from sluice_core.messages.policies import CLUSTER, CONTAINER, TENANT, VOLUME, Fi
 from sluice_core.messages.predicate import Predicate
 from sluice_dsl.plan import Plan, Reading
 
-#: The machine may still move although the same clauses hold.
+#: The machine may still change although the same clauses hold.
 UNSETTLED: Final = -1
 _FIRINGS: Final = 20
 
@@ -38,18 +38,18 @@ InForce = Iterator[tuple[str, int, Predicate]]
 
 
 class DecisionListener(Protocol):
-    """Whom policy actors report to; called on the loop, must not block."""
+    """Receives the reports of policy actors; called on the event loop, must not block."""
 
     def changed(self, actor: PolicyActor) -> None:
-        """The actor's state is worth writing down: what is in force, or that it is about to end."""
+        """The actor's state has to be written: its actions in force, or that they are about to end."""
 
     def failed(self, actor: PolicyActor, error: Exception) -> None:
-        """The actor is suspended because of ``error``; it reports ``changed`` when it works again."""
+        """The actor is suspended because of ``error``; it calls ``changed`` when it works again."""
 
 
 @dataclass(slots=True)
 class Context:
-    """What all policy actors of a host share."""
+    """State and services that all policy actors of a host share."""
 
     listener: DecisionListener
     subscription: Callable[[tuple[Reading, ...], str], MetricSubscription]
@@ -60,7 +60,7 @@ class Context:
 
 
 class PolicyActor(Subscriber):
-    """What both kinds share.  ``version`` is the one of the policy's document in the store."""
+    """The common part of both kinds of actors.  ``version`` is that of the policy's document in the store."""
 
     __slots__ = (
         "context",
@@ -82,7 +82,7 @@ class PolicyActor(Subscriber):
         self, context: Context, policy: str, plan: Plan, created: int, version: int, state: PolicyState | None = None
     ) -> None:
         """
-        :raises DecodeError: when ``state`` is not one of such a policy
+        :raises DecodeError: when ``state`` does not fit the policy
         """
         super().__init__()
         self.context = context
@@ -91,7 +91,7 @@ class PolicyActor(Subscriber):
         self.created = created
         self.version = version
         self.firings: tuple[Firing, ...] = state.firings[-_FIRINGS:] if state is not None else ()
-        # Of an earlier failure; taken back at the start.
+        # The reason of an earlier failure; cleared at the start.
         self.reason = state.reason if state is not None else ""
         self.subscription: MetricSubscription | None = None
         self.rules = Rules(plan.sustained, context.transient_windows, frozenset(action.life for action in plan.actions))
@@ -101,9 +101,9 @@ class PolicyActor(Subscriber):
         return f"<policy {self.policy}>"
 
     def _restore(self, members: Mapping[str, Mapping[str, Any]]) -> None:
-        """Make the machines, which continue from ``members`` (of :meth:`members`).
+        """Make the machines, which continue from ``members`` (a result of :meth:`members`).
 
-        :raises DecodeError: when these are not of such a policy
+        :raises DecodeError: when these do not fit the policy
         """
         raise NotImplementedError
 
@@ -127,7 +127,7 @@ class PolicyActor(Subscriber):
             self.subscription.unsubscribe(self)
 
     def in_force(self) -> InForce:
-        """``(member, number of the action, predicate)`` of all that is in force now."""
+        """``(member, number of the action, predicate)`` of all actions in force now."""
         raise NotImplementedError
 
     def active_paths(self) -> Iterator[str]:
@@ -139,13 +139,13 @@ class PolicyActor(Subscriber):
 
     @property
     def seen(self) -> int:
-        """The last window that this actor, or the one it continues, is known to have looked at."""
+        """The last window that this actor, or the one it continues, is known to have evaluated."""
         windows = [one.window for one in self.firings]
         windows += [int(data["window"]) for data in self.members().values()]
         return max(windows, default=NO_WINDOW)
 
     def state(self) -> PolicyState:
-        """The state to write down now."""
+        """The state to write now."""
         active = next(self.in_force(), None) is not None
         status = "failed" if self.reason else "active" if active else "waiting"
         return PolicyState(self.policy, status, self.members(), self.firings, self.reason)
@@ -161,7 +161,7 @@ class PolicyActor(Subscriber):
         self.firings = (*self.firings, fired)[-_FIRINGS:]
 
     def _step(self, member: str, machine: StateMachine, window: int, period: float, residual: Predicate) -> bool:
-        """Feed ``machine`` and report; False when it is settled."""
+        """Pass a window to ``machine`` and report changes; False when the machine is settled."""
         before, ending = machine.outputs(), machine.ending
         moved = machine.step(self.rules, window, period, residual)
         after = machine.outputs()
@@ -174,7 +174,7 @@ class PolicyActor(Subscriber):
             self._record(what, member, window)
             self.context.listener.changed(self)
         elif machine.ending is not ending:
-            # Written down too: a host that dies every other window must not keep an action on for ever.
+            # Written too: a host that restarts every other window must not keep an action in force for ever.
             self.context.listener.changed(self)
         return moved
 

@@ -26,13 +26,13 @@ from sluice_dsl.plan import Plan
 
 log = logging.getLogger(__name__)
 
-#: Slots after whose policies a host looks whether it is still to have the rest.
+#: The number of slots after whose policies a host checks whether it still owns the rest.
 _SLOTS_PER_STEP: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class StoredPolicy:
-    """One policy: its document with the version, what its actor wrote, and what is in force for it."""
+    """One policy: its document with the version, the state that its actor wrote, and its assignments in force."""
 
     policy: Policy
     version: int
@@ -42,14 +42,14 @@ class StoredPolicy:
 
 @dataclass(frozen=True, slots=True)
 class PolicyNames:
-    """What there is to read: slot → ids of policies, and policy id → ids of its assignments."""
+    """The names of the stored objects: slot → ids of policies, and policy id → ids of its assignments."""
 
     policies: Mapping[str, Sequence[str]]
     assigned: Mapping[str, Sequence[str]]
 
 
 def steps(slots: Collection[str]) -> Iterator[set[str]]:
-    """``slots`` in parts, after each of which a host looks whether it is still to have the rest."""
+    """Split ``slots`` into parts; after each part a host checks whether it still owns the rest."""
     for at in range(0, fencing.SLOTS, _SLOTS_PER_STEP):
         yield set(slots).intersection(map(str, range(at, at + _SLOTS_PER_STEP)))
 
@@ -57,7 +57,7 @@ def steps(slots: Collection[str]) -> Iterator[set[str]]:
 async def read_names(store: AsyncStore, wanted: Callable[[str], bool]) -> PolicyNames:
     """The policies whose slot is ``wanted``.
 
-    :raises PeerError: when Redis is away
+    :raises PeerError: when Redis is unreachable
     """
     policies: dict[str, list[str]] = defaultdict(list)
     assigned: dict[str, list[str]] = defaultdict(list)
@@ -77,7 +77,7 @@ async def read_policies(
 ) -> AsyncIterator[list[StoredPolicy]]:
     """All policies in ``slots``, some hundred at a time.
 
-    :raises PeerError: when Redis is away
+    :raises PeerError: when Redis is unreachable
     """
     keys = store.keys
     for chunk in fencing.chunks([name for slot in slots for name in names.policies.get(slot, ())]):
@@ -105,7 +105,7 @@ class PlanCache:
     def decode(self, data: Mapping[str, Any]) -> Plan:
         """The plan in a policy's ``plan``.
 
-        :raises DecodeError: when it is none, or has nothing to watch
+        :raises DecodeError: when it is not a plan, or has no metric
         """
         plan = Plan.from_data(data)
         if not plan.dynamic:
@@ -121,7 +121,7 @@ class PlanCache:
 
     def _share(self, kind: str, data: Any, make: Callable[[], T]) -> T:
         if len(self._shared) >= _LIMIT:
-            self._shared.clear()  # those in use stay with their users; sharing begins anew
+            self._shared.clear()  # actors keep the parts that they use; sharing starts again
         found: T = self._shared.setdefault(f"{kind}{json.dumps(data, sort_keys=True)}", make())
         return found
 
@@ -146,9 +146,9 @@ class ActorFactory:
     _plans: PlanCache = field(default_factory=PlanCache)
 
     async def create(self, stored: StoredPolicy) -> PolicyActor | None:
-        """The actor of a policy, not begun; None when none can run, which is written down then.
+        """Create the actor of a policy, not started; None if it cannot run, which is then written to the store.
 
-        :raises PeerError: when Redis is away
+        :raises PeerError: when Redis is unreachable
         """
         try:
             return self._make(stored)
@@ -162,11 +162,11 @@ class ActorFactory:
         try:
             return policy_actor(*given, stored.state)
         except DecodeError as error:
-            log.error("policy `%s` begins anew, its state cannot be used: %s", policy.id, error)
+            log.error("policy `%s` starts without its state, which cannot be used: %s", policy.id, error)
             return policy_actor(*given)
 
     async def _refuse(self, stored: StoredPolicy, error: DecodeError) -> None:
-        """Say that no actor can run for a policy; what is in force for it stays."""
+        """Record that no actor can run for a policy; its assignments stay in force."""
         name, state = stored.policy.id, stored.state
         log.error("policy `%s` cannot run: %s", name, error)
         members, firings = (state.members, state.firings) if state is not None else ({}, ())
@@ -175,5 +175,5 @@ class ActorFactory:
         failed = PolicyState(name, FAILED, members, firings, str(error))
         fence = self.writer.ownership.fence((name,))
         draft = Draft(self.writer.by, states=(failed,), expect={f"policy/{name}": stored.version}, fence=fence)
-        with contextlib.suppress(Conflict):  # replaced meanwhile: the stream says so next
+        with contextlib.suppress(Conflict):  # the policy was replaced meanwhile; the stream brings that change next
             await self.writer.store.commit(draft)

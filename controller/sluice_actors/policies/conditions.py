@@ -1,6 +1,6 @@
 """Conditions compiled for many actors: which metric clauses are true, as the bits of one number.
 
-Two windows with the same bits have the same residual, so an actor only has to look further when its
+Two windows with the same bits have the same residual, so an actor evaluates further only when its
 bits change.  Equal conditions share one program.
 """
 
@@ -21,16 +21,16 @@ Bits = Callable[[Any], int]
 
 
 class CompiledCondition:
-    """One condition over ``metrics``, the labels of what is read; values come in the order of these.
+    """One condition over ``metrics``, the labels of its readings; values are in the order of these.
 
-    ``bits(observed)`` answers which metric clauses hold.  Silence satisfies none, so its bits are 0.
+    ``bits(observed)`` returns which metric clauses hold.  Silence satisfies none, so its bits are 0.
     """
 
     __slots__ = ("__weakref__", "_residuals", "bits", "condition", "metrics")
 
     def __init__(self, condition: Condition, metrics: Sequence[str]) -> None:
         """
-        :raises DecodeError: when the condition is none, or names a metric that is not in ``metrics``
+        :raises DecodeError: when the condition is not valid, or has a metric that is not in ``metrics``
         """
         self.condition = condition
         self.metrics = tuple(metrics)
@@ -44,7 +44,7 @@ class CompiledCondition:
         self.bits = _single(clauses) if len(self.metrics) == 1 else _several(clauses)
 
     def residual(self, bits: int, observed: Observed) -> Predicate:
-        """What remains of the condition in a window with these ``bits`` (of ``observed``)."""
+        """The rest of the condition in a window with these ``bits`` (of ``observed``)."""
         known = self._residuals.get(bits)
         if known is None:
             known = self._residuals[bits] = residual(self.condition, self.values(observed))
@@ -109,7 +109,7 @@ def _single(clauses: Sequence[tuple[int, str, float]]) -> Bits:
 
 
 def _one_clause(op: str, limit: float) -> Bits:
-    # The comparison most used, without a call more; True is 1 and False is 0.
+    # The most frequent comparison, without a further call; True is 1 and False is 0.
     if op == ">":
         return lambda value: value is not None and value > limit
     if op == "<":

@@ -1,14 +1,14 @@
-"""Writes what policy actors decide into the store.
+"""Writes the decisions of policy actors to the store.
 
-* One task, one commit at a time, so a policy's outputs keep their order.
-* What counts is the actor's state when it is its turn, not the history of how it got there: an actor
-  is *dirty* or not, and while Redis is away any number of changes is still one write.
+* One task makes one commit at a time, so the assignments of a policy keep their order.
+* A commit has the actor's state at that moment, not the states before: an actor is *dirty* or not, and any number of
+  changes while Redis is unreachable becomes one write.
 * A commit holds the assignments and the state of up to some hundred policies, and expects the version
   of each policy's document.  A policy that was deleted or replaced meanwhile makes it a conflict, so a
   deleted policy never gets an assignment back; the others of that commit are then written in halves.
-* In a team each commit carries the ownership of its policies; those that have passed to another host are
-  left out and lost to us, and the rest is written.
-* A commit whose answer was lost is made again; it puts the same things, which harms nobody.
+* In a team each commit carries the ownership of its policies.  Policies that another host owns by now are
+  left out and stopped here, and the rest is written.
+* A commit whose answer was lost is made again; it puts the same documents, so repeating it is harmless.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from sluice_dsl.plan import assignment_for
 
 log = logging.getLogger(__name__)
 
-#: One window's decisions come within a few milliseconds; waiting for them makes one commit of many.
+#: Seconds; the decisions of one window come within a few milliseconds, and become one commit after this wait.
 _GATHER: Final = 0.005
 BATCH: Final = 500
-#: Seconds for what is still to be written when the host ends.
+#: Seconds for the last write when the host ends.
 _LAST_WRITE: Final = 2.0
 
 AssignmentsById = Mapping[str, Assignment]
@@ -45,7 +45,7 @@ AssignmentsById = Mapping[str, Assignment]
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """What one policy has to be written at one moment."""
+    """The documents to write for one policy at one moment."""
 
     actor: PolicyActor
     want: AssignmentsById
@@ -71,8 +71,8 @@ def wanted_assignments(actor: PolicyActor) -> dict[str, Assignment]:
 class DecisionWriter(Service):
     """Implements ``sluice_actors.policies.actor.DecisionListener`` on a store.
 
-    :param by: in whose name is written
-    :param committed: called with what came into force and with what is not in force any more
+    :param by: the name of the writer
+    :param committed: called with the assignments that came into force and those that left it
     :param batch: assignments and states in one change at most
     """
 
@@ -81,24 +81,24 @@ class DecisionWriter(Service):
     ownership: Ownership
     committed: Callable[[Iterable[Assignment], Iterable[Assignment]], None]
     batch: int = BATCH
-    #: The history to write into; empty means any.
+    #: The history to write into; empty allows any.
     history: str = ""
-    #: Called with an actor whose policy's document is not the one it was made from, or whose policy another
-    #: host acts for now.
+    #: Called with an actor whose policy's document has another version than the one it was made from, or whose policy
+    #: another host owns now.
     on_lost: Callable[[PolicyActor], None] = lambda actor: None
     log_event: LogEvent = ignore_event
     _actors: dict[str, PolicyActor] = field(default_factory=dict)
     _written: dict[str, AssignmentsById] = field(default_factory=dict)
     _dirty: dict[str, PolicyActor] = field(default_factory=dict)
     _work: asyncio.Event = field(default_factory=asyncio.Event)
-    # Policy → when it failed last.
+    # Policy → time of its last failure.
     _failed: dict[str, float] = field(default_factory=dict)
 
     def start(self, spawn: Spawn) -> None:
         spawn(repeat_forever("write", self._step))
 
     async def close(self) -> None:
-        """Write what is decided, for at most 2 s."""
+        """Write the pending decisions, for at most 2 s."""
         try:
             async with asyncio.timeout(_LAST_WRITE):
                 await self.flush()
@@ -111,15 +111,15 @@ class DecisionWriter(Service):
         return len(self._dirty)
 
     def track(self, actor: PolicyActor, stored: Iterable[Assignment]) -> None:
-        """Write for ``actor`` from now on; ``stored`` is what the store holds of its policy.
+        """Write for ``actor`` from now on; ``stored`` are the assignments of its policy in the store.
 
-        What is stored and not in force is dropped, what is in force and not stored is put.
+        Stored assignments that are not in force are dropped; those in force and not stored are put.
         """
         self._actors[actor.policy] = actor
         self.reconcile(actor, stored)
 
     def reconcile(self, actor: PolicyActor, stored: Iterable[Assignment]) -> None:
-        """Correct the store where it is not what ``actor`` wants."""
+        """Correct the store where it differs from what ``actor`` wants."""
         known = {one.id: one for one in stored}
         if known:
             self._written[actor.policy] = known
@@ -145,7 +145,7 @@ class DecisionWriter(Service):
         now = time.monotonic()
         before = self._failed.get(actor.policy)
         self._failed[actor.policy] = now
-        if before is None or now - before > BACKOFF_LAST + HEALTHY_AFTER:  # else it never worked in between
+        if before is None or now - before > BACKOFF_LAST + HEALTHY_AFTER:  # otherwise it never worked in between
             text = f"policy `{actor.policy}` is suspended: {actor.reason}"
             self.log_event(POLICY_SUSPENDED, text, policy=actor.policy)
 
@@ -158,9 +158,9 @@ class DecisionWriter(Service):
             raise PeerError(f"{self.pending} policies wait to be written: {error}") from error
 
     async def flush(self) -> None:
-        """Write everything that is dirty.
+        """Write the state of every dirty actor.
 
-        :raises PeerError: when the store is away; what is not written stays dirty
+        :raises PeerError: when the store is unreachable; the actors that were not written stay dirty
         """
         while self._dirty:
             if not self.ownership.acting:
@@ -169,7 +169,7 @@ class DecisionWriter(Service):
             try:
                 await self._commit(entries)
             except BaseException:
-                # Older than what became dirty meanwhile, so it goes first.
+                # These are older than the ones that became dirty meanwhile, so they go first.
                 mine = {entry.actor.policy: entry.actor for entry in entries if self._current(entry.actor)}
                 self._dirty = {**mine, **self._dirty}
                 raise
@@ -225,7 +225,7 @@ class DecisionWriter(Service):
                 self._written.pop(name, None)
 
     async def _leave_out(self, entries: list[_Entry], slot: str) -> None:
-        """Drop the entries of policies in ``slot``, for which another host acts now."""
+        """Drop the entries of policies in ``slot``, which another host owns now."""
         self.ownership.refused(slot)
         rest = []
         for entry in entries:
@@ -237,13 +237,13 @@ class DecisionWriter(Service):
             await self._commit(rest)
 
     async def _halve(self, entries: list[_Entry], conflict: Conflict) -> None:
-        """Write all of ``entries`` but those in conflict."""
+        """Write all of ``entries`` except those in conflict."""
         head = await self.store.head()
         if self.history and head.history != self.history:
             raise PeerError(f"history is `{head.history}` now, not `{self.history}`") from conflict
         if len(entries) == 1:
             actor = entries[0].actor
-            log.info("policy `%s` was changed by somebody else: %s", actor.policy, conflict)
+            log.info("policy `%s` was changed by another writer: %s", actor.policy, conflict)
             self.on_lost(actor)
             return
         middle = len(entries) // 2

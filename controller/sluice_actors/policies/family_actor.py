@@ -12,25 +12,25 @@ from sluice_actors.policies.state_machine import StateMachine
 from sluice_actors.runtime.actor import Work
 from sluice_core.messages.policies import ALL, CLUSTER, GROUP, Target
 
-#: A family looks at the clock after so many members.
+#: A family reads the clock after this many members.
 _MEMBERS_PER_STEP: Final = 128
 
 
 def is_family(target: Target, granularity: str) -> bool:
-    """True when ``target`` means each of its members by itself; never when what is read is the cluster's."""
+    """True when a policy on ``target`` acts on each member by itself; never when it reads a metric of the cluster."""
     return granularity != CLUSTER and (target.level == CLUSTER or target.select in (ALL, GROUP))
 
 
 @dataclass(slots=True)
 class Member:
-    """One member of a family: its machine and the bits at which that is settled."""
+    """One member of a family: its machine and the bits at which the machine is settled."""
 
     machine: StateMachine
     settled: int = UNSETTLED
 
 
 class FamilyActor(PolicyActor):
-    """A policy about each member of ALL or a group; members that are blank are forgotten."""
+    """A policy about each member of ALL or a group; members in the initial state are removed."""
 
     __slots__ = ("_members",)
 
@@ -47,7 +47,7 @@ class FamilyActor(PolicyActor):
             member.settled = UNSETTLED
 
     def on_message(self, message: tuple[int, float, Rows]) -> Work:
-        """One closed window: its number, the period and what was observed by path."""
+        """Handle one closed window: its number, the period and the observation by path."""
         return self._window(*message)
 
     def _window(self, window: int, period: float, rows: Rows) -> Work:

@@ -1,4 +1,4 @@
-"""Who belongs to which group: the members in the registry, followed with everything else."""
+"""The members of groups, from the registry, kept up to date with the change stream."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _KINDS: Final = {level: one.member for level, one in GROUP_KINDS.items()}
 
 
 class GroupIndex:
-    """All groups of one store; a group that is not there has no member."""
+    """All groups of one store; an unknown group has no members."""
 
     def __init__(self) -> None:
-        #: ``kind/group`` → the paths of its members, in the order in which they came.
+        #: ``kind/group`` → the paths of its members, in the order in which they were added.
         self._members: dict[str, dict[str, None]] = {}
 
     def contains(self, level: str, group: str, path: str) -> bool:
@@ -24,11 +24,11 @@ class GroupIndex:
         return path in self._members.get(f"{_KINDS.get(level)}/{group}", ())
 
     def members(self, level: str, group: str) -> tuple[str, ...]:
-        """Returns the paths of the members now; any thread may ask."""
+        """Return the current paths of the members; safe in any thread."""
         return tuple(self._members.get(f"{_KINDS.get(level)}/{group}", ()))
 
     def among(self, level: str, group: str, paths: Set[str]) -> Set[str]:
-        """Returns those of ``paths`` that are members, at the cost of the smaller of both; any thread may ask."""
+        """Return those of ``paths`` that are members, at the cost of the smaller of both; safe in any thread."""
         return self._members.get(f"{_KINDS.get(level)}/{group}", _NOBODY).keys() & paths
 
     def replace(self, entries: Iterable[Entry]) -> None:
@@ -37,7 +37,7 @@ class GroupIndex:
         self._add(entries)
 
     def apply(self, change: Change) -> None:
-        """Applies what ``change`` says of members, at the cost of the change, not of the groups."""
+        """Applies the changes of members in ``change``, at the cost of the change, not of the groups."""
         for group, path in map(_apart, filter(is_member, change.entry_drops)):
             known = self._members.get(group, {})
             known.pop(path, None)
@@ -51,7 +51,7 @@ class GroupIndex:
 
 
 def _apart(key: str) -> tuple[str, str]:
-    """Splits ``kind/group/path`` into ``kind/group`` and the path, which may have a slash, too."""
+    """Split ``kind/group/path`` into ``kind/group`` and the path, which may contain slashes."""
     kind, _, rest = key.partition("/")
     group, _, path = rest.partition("/")
     return f"{kind}/{group}", path

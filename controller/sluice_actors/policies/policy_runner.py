@@ -1,8 +1,8 @@
 """Runs the actors of the policies that belong to this host.
 
-Policies are read from the store, all of them or one at a time.  An actor whose policy has the same version goes on
-untouched, and what the store holds is reconciled with what it wants.  What comes from another host of the team begins
-with the windows of the last seconds (:class:`Replay`); what ceases to belong here stops at once.
+Policies are read from the store, all of them or one at a time.  An actor whose policy has the same version keeps
+running, and the store is corrected where it differs from the actor.  Policies that come from another host of the team
+start with the windows of the last seconds (:class:`Replay`); policies of lost slots stop at once.
 """
 
 from __future__ import annotations
@@ -31,31 +31,31 @@ log = logging.getLogger(__name__)
 
 
 class Replay:
-    """The windows of the last seconds once more, out of the backlog, for actors that come from another host.
+    """The windows of the last seconds once more, from the backlog, for actors that come from another host.
 
-    Their former host is gone, or left them a moment ago; what it decided and did not write is lost with it.  So they
-    are told again of every window since the last one that their written state knows: one that was true in the meantime
-    still fires, and one that fired already is known to their machines and does nothing.
+    Their former host has ended, or released them a moment ago; its unwritten decisions are lost.  So the actors get
+    every window again since the last one in their written state: one that was true in the meantime still fires, and one
+    that fired already is known to their machines and does nothing.
 
-    Batches go on coming while the first ones are decoded: :meth:`prepare` does most, :meth:`deliveries` the rest.
+    Batches keep arriving while the first ones are decoded: :meth:`prepare` decodes most, :meth:`deliveries` the rest.
     """
 
     def __init__(self, backlog: Backlog, metrics: Iterable[str], clock: Callable[[], float]) -> None:
         self._backlog = backlog
         self._since = clock() - KEPT
-        # Old windows are none of an aggregator's business, hence a time before all of them.
+        # An aggregator refuses windows before its start, hence a time before all of them.
         self._merging = {metric: Aggregator(metric, self._since) for metric in metrics}
         self._read = dict.fromkeys(self._merging, self._since)
         self._closed: dict[str, dict[int, ClosedWindow]] = {}
 
     async def prepare(self) -> None:
-        """Decode what there is; after each batch others get their turn."""
+        """Decode the batches that have arrived; other tasks run after each batch."""
         for metric in self._merging:
             for _ in self._absorb(metric):
                 await asyncio.sleep(0)
 
     def deliveries(self, actors: Sequence[PolicyActor]) -> Iterator[Delivery]:
-        """Tell ``actors``, which have started, of each window from the last they know to the last that was told."""
+        """Deliver to ``actors``, which have started, each window from the last they know to the last delivered one."""
         for metric, merging in self._merging.items():
             for _ in self._absorb(metric):
                 pass
@@ -83,7 +83,7 @@ class Replay:
 
 @dataclass(slots=True)
 class PolicyRunner:
-    """Starts and stops policy actors.  One task at a time may call its coroutines."""
+    """Starts and stops policy actors.  Only one task at a time may call its coroutines."""
 
     system: ActorSystem
     writer: DecisionWriter
@@ -96,9 +96,9 @@ class PolicyRunner:
         self.writer.on_lost = self._document_changed
 
     async def read_all(self) -> None:
-        """Run exactly the policies of this host that are in the store now.
+        """Run exactly the policies in the store that this host owns now.
 
-        :raises PeerError: when Redis is away
+        :raises PeerError: when Redis is unreachable
         """
         present: set[str] = set()
         names = await read_names(self.writer.store, self.writer.ownership.owns_slot)
@@ -109,9 +109,9 @@ class PolicyRunner:
             self._stop(name)
 
     async def read(self, name: str) -> None:
-        """Run the policy ``name`` as the store has it now, or stop it.
+        """Run the policy ``name`` as it is in the store now, or stop it.
 
-        :raises PeerError: when Redis is away
+        :raises PeerError: when Redis is unreachable
         """
         record = await self.writer.store.policy(name) if self.writer.ownership.owns(name) else None
         if record is None or not self._runs_here(record[0]):
@@ -125,9 +125,9 @@ class PolicyRunner:
             self._spawn(await self._reconcile(StoredPolicy(policy, version, state, stored)))
 
     async def reread_lost(self) -> None:
-        """Read the policies again whose documents changed under their actors.
+        """Read the policies again whose documents no longer have the version of their actors.
 
-        :raises PeerError: when Redis is away
+        :raises PeerError: when Redis is unreachable
         """
         for policy in list(self._to_reread):
             await self.read(policy)
@@ -139,14 +139,14 @@ class PolicyRunner:
             self._stop(name)
 
     async def take_over(self, slots: Collection[str], interrupted: Callable[[], bool]) -> set[str]:
-        """Read and start the policies in ``slots``, with the windows that nobody may have evaluated.
+        """Read and start the policies in ``slots``, with the windows that no host may have evaluated.
 
-        All actors begin at once, right before they get the past windows; a window that closes meanwhile follows
-        behind.
+        All actors start at once, right before they get the past windows; a window that closes meanwhile follows after
+        these.
 
-        :param interrupted: True when the team has changed; the rest is then left for the next turn
+        :param interrupted: returns True when the team has changed; the rest is then left for the next call
         :return: the slots that were read
-        :raises PeerError: when Redis is away
+        :raises PeerError: when Redis is unreachable
         """
         clock = self.factory.context.now
         began = clock()
@@ -164,7 +164,7 @@ class PolicyRunner:
             await replay.prepare()
         except PeerError:
             for actor in made:
-                self._stop(actor.policy)  # and made anew when Redis is back
+                self._stop(actor.policy)  # it is made anew when Redis is back
             raise
         self.system.send_each(replay.deliveries(self._spawn(made)))
         log.info("took over %d policies in %.2f s", len(made), clock() - began)
@@ -174,7 +174,7 @@ class PolicyRunner:
         return policy.dynamic and policy.enabled and self.writer.ownership.owns(policy.id)
 
     async def _reconcile_each(self, stored: Sequence[StoredPolicy]) -> list[PolicyActor]:
-        """Makes or keeps the actor of each policy that runs here; returns the new ones, for :meth:`_spawn`."""
+        """Make or keep the actor of each policy that runs here; return the new ones, for :meth:`_spawn`."""
         made = []
         for one in stored:
             if self._runs_here(one.policy):
@@ -183,7 +183,7 @@ class PolicyRunner:
         return made
 
     async def _reconcile(self, stored: StoredPolicy) -> list[PolicyActor]:
-        """Makes or keeps the actor of a policy as the store knows it; returns the actor if it is new."""
+        """Make or keep the actor of a policy in the store; return the actor if it is new."""
         name = stored.policy.id
         actor = self.actors.get(name)
         if actor is not None and actor.version == stored.version:
@@ -198,7 +198,7 @@ class PolicyRunner:
         return [actor]
 
     def _spawn(self, made: Sequence[PolicyActor]) -> list[PolicyActor]:
-        """Start those that are still wanted."""
+        """Start those that are still needed."""
         wanted = [actor for actor in made if self.actors.get(actor.policy) is actor]
         for actor in wanted:
             self.system.spawn(actor)
@@ -211,7 +211,7 @@ class PolicyRunner:
             self.system.stop(actor)
 
     def _document_changed(self, actor: PolicyActor) -> None:
-        """The policy's document changed under the actor; what the stream says next may be long past it."""
+        """Handle an actor whose policy's document has another version; the change in the stream may be long past."""
         if self.actors.get(actor.policy) is actor:
             self._stop(actor.policy)
             self._to_reread.add(actor.policy)

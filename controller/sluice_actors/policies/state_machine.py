@@ -7,12 +7,12 @@ r(w) of the policy's condition in it: True, False or a predicate over the reques
   / period): s(w) is the AND of r over the last n windows when none of these is False, else False.
 * TRANSIENT: in force is the OR of s over the last N windows (option), so a condition that ended is
   taken back after N false windows in a row.  PERSISTENT: the OR of all s since the beginning.
-* A window that nobody closed (broker cut, host down) is *missing*: it is no evidence for either
-  side.  Missing windows are left out of the last N, so absence of information takes nothing back,
+* A window that was never closed (broker cut, host down) is *missing*: it counts neither as true nor as
+  false.  Missing windows are left out of the last N, so absence of information takes nothing back,
   and two false windows around a gap do take it back.  A SUSTAINED count that is not complete yet starts
-  again after a gap (nobody saw the condition hold meanwhile); a complete one goes on, so that one lost
-  batch does not make an action in force flap.
-* A number below the last one is taken like a gap: the clock was set back, and the world goes on.
+  again after a gap (the condition may not have held meanwhile); a complete one continues, so that one lost
+  batch does not switch an action off and on.
+* A number below the last one counts as a gap: the clock was set back.
   The same number again changes nothing.
 """
 
@@ -33,14 +33,14 @@ Streak = tuple[tuple[Predicate, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What machines of one kind share: SUSTAINED in seconds, N, and the lives of the actions."""
+    """The parameters that machines of one kind share: SUSTAINED in seconds, N, and the lives of the actions."""
 
     sustained: float = 0.0
     transient_windows: int = 2
     lives: frozenset[str] = frozenset({PERSISTENT})
 
     def needed(self, period: float) -> int:
-        """How many windows in a row the condition must hold to count."""
+        """The number of windows in a row for which the condition must hold to count."""
         # The small part keeps 1.1 s over 0.1 s at 11 windows.
         return max(1, math.ceil(self.sustained / period - 1e-9))
 
@@ -70,7 +70,7 @@ def intersection(parts: Sequence[Predicate]) -> Predicate:
 
 @dataclass(slots=True)
 class StateMachine:
-    """One policy at one target; everything in it is immutable data that is replaced at once.
+    """The state of one policy at one target; all fields are immutable values that are replaced at once.
 
     ``streak`` is run-length encoded: the residuals of the windows that a SUSTAINED condition has held
     so far.  ``recent`` are the last N values of s, empty when all of them are False.  ``kept`` is the
@@ -83,7 +83,7 @@ class StateMachine:
     kept: Predicate = False
 
     def step(self, rules: Rules, window: int, period: float, residual: Predicate) -> bool:
-        """Processes one closed window; returns False when the same residual again would change nothing."""
+        """Process one closed window; return False when the same residual again would change nothing."""
         if window == self.window:
             return True
         needed = rules.needed(period)
@@ -109,11 +109,11 @@ class StateMachine:
         return restarts or before != (streak, recent, kept)
 
     def in_force(self, life: str) -> Predicate:
-        """What actions of ``life`` apply to now: True, False or a predicate over the request."""
+        """The value in force for actions of ``life``: True, False or a predicate over the request."""
         return self.kept if life == PERSISTENT else union(self.recent)
 
     def outputs(self) -> tuple[Predicate, Predicate]:
-        """What PERSISTENT and what TRANSIENT actions apply to now, as :meth:`in_force`."""
+        """The values in force for PERSISTENT and for TRANSIENT actions, as :meth:`in_force` returns them."""
         return (self.kept, union(self.recent))
 
     @property
@@ -123,7 +123,7 @@ class StateMachine:
 
     @property
     def blank(self) -> bool:
-        """True when the machine knows nothing that a new one would not."""
+        """True when the machine is in the state of a new one."""
         return not self.streak and not self.recent and self.kept is False
 
     def to_data(self) -> dict[str, Any]:
@@ -137,9 +137,9 @@ class StateMachine:
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> StateMachine:
-        """The machine that ``to_data`` described.
+        """Restore the machine from a result of ``to_data``.
 
-        :raises DecodeError: when ``data`` is nothing of the kind
+        :raises DecodeError: when ``data`` is not valid
         """
         machine = cls()
         try:

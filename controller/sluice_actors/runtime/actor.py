@@ -21,7 +21,7 @@ STOPPED: Final = 3
 
 
 class Actor:
-    """Base of all actors.  The system alone calls these methods, one at a time, on its loop."""
+    """Base of all actors.  Only the system calls these methods, one at a time, on its loop."""
 
     __slots__ = ("_life",)
 
@@ -35,7 +35,7 @@ class Actor:
         """
 
     def on_message(self, message: Any) -> Work | None:
-        """Called for each message.  May answer an iterator for work that wants to be cut up.
+        """Called for each message.  May return an iterator for work that has to be split into steps.
 
         An exception (here or in the iterator) drops the message and suspends the actor.
         """
@@ -43,13 +43,13 @@ class Actor:
     def on_failure(self, error: Exception) -> None:
         """Called after an exception, before the suspension begins.
 
-        An exception in here is logged and changes nothing.
+        An exception in this method is logged and has no other effect.
         """
 
     def on_stop(self) -> None:
         """Called once, at ``stop`` or when the system closes; no message comes after it.
 
-        An exception is logged; the actor is gone all the same.
+        An exception is logged; the actor is stopped all the same.
         """
 
     @property
@@ -76,7 +76,7 @@ class RestartState:
 
 @dataclass(slots=True)
 class SystemCounts:
-    """What the system did so far, for the host's report."""
+    """Counts since the start of the system, for the host's report."""
 
     failures: int = 0
     restarts: int = 0
@@ -86,11 +86,11 @@ class SystemCounts:
 
 @dataclass(slots=True)
 class Supervisor:
-    """Suspends the actors of one system that failed, keeps their messages, and has them started again.
+    """Suspends the failed actors of one system, keeps their messages, and has them started again.
 
-    :param mailbox: how many messages of a suspended actor are kept; the oldest are dropped
+    :param mailbox: the number of messages kept for a suspended actor; the oldest are dropped
     :param clock: monotonic seconds
-    :param restart: called when the time of an actor's suspension is over
+    :param restart: called when an actor's suspension has ended
     """
 
     counts: SystemCounts
@@ -111,7 +111,7 @@ class Supervisor:
         mailbox.append(message)
 
     def kept(self, actor: Actor) -> Iterator[Delivery]:
-        """The messages kept for an actor that was started again, for as long as it runs.
+        """The messages kept for an actor that was started again, as long as it runs.
 
         A failure in the middle leaves the rest for the next restart.
         """
@@ -120,7 +120,7 @@ class Supervisor:
             yield actor, mailbox.popleft()
 
     def forget(self, actor: Actor) -> None:
-        """The actor stops: it is not started again."""
+        """Do not start the actor again, since it stops."""
         state = self._states.pop(actor, None)
         if state is not None and state.timer is not None:
             state.timer.cancel()

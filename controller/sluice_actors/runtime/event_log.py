@@ -1,7 +1,7 @@
-"""The way of an actor host's events to the log in Redis.
+"""Sends the events of an actor host to the log in Redis.
 
 :meth:`EventLog.add` never waits and never fails: events wait in memory until a task has written them.  While Redis is
-away the newest :data:`_LIMIT` are kept.  Events whose answer was lost are written again, which the log takes for
+unreachable the newest :data:`_LIMIT` are kept.  Events whose answer was lost are written again, which the log counts as
 repeats.
 """
 
@@ -24,12 +24,12 @@ log = logging.getLogger(__name__)
 _LIMIT: Final = 1000
 #: Events in one call of the script.
 _BATCH: Final = 100
-#: Seconds for what is still to be written when the host ends.
+#: Seconds for the last write when the host ends.
 _LAST_WRITE: Final = 1.0
 
 
 class LogEvent(Protocol):
-    """:meth:`EventLog.add`, for those who log."""
+    """The signature of :meth:`EventLog.add`."""
 
     def __call__(self, kind: str, text: str, source: str = "", **more: Any) -> None:
         """Log an event soon."""
@@ -41,7 +41,7 @@ def ignore_event(kind: str, text: str, source: str = "", **more: Any) -> None:
 
 @dataclass(eq=False)
 class EventLog(Service):
-    """Logs events in the name of ``source``, unless they name another one."""
+    """Logs events under the name ``source``, unless they have another one."""
 
     store: AsyncStore
     source: str
@@ -61,7 +61,7 @@ class EventLog(Service):
         spawn(repeat_forever("events", self._step))
 
     async def close(self) -> None:
-        """Write what waits, for at most 1 s."""
+        """Write the waiting events, for at most 1 s."""
         try:
             async with asyncio.timeout(_LAST_WRITE):
                 await self._write()
@@ -83,7 +83,7 @@ class EventLog(Service):
             try:
                 await self.store.append_events(batch)
             except BaseException:
-                # in front of what came meanwhile; where there is no room for all, the newest are kept
+                # These go before the events that arrived meanwhile; where not all fit, the newest are kept.
                 room = _LIMIT - len(self._waiting)
                 self._waiting.extendleft(reversed(batch[-room:] if room else []))
                 raise

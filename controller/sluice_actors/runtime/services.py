@@ -1,4 +1,4 @@
-"""The services of a host, tasks that go on for ever, and which host acts for what."""
+"""The services of a host, tasks that repeat until the host ends, and the ownership of names by hosts."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ log = logging.getLogger(__name__)
 
 
 class Ownership(Protocol):
-    """Which host acts for a name; a team of hosts divides that (``sluice_actors.hosts.team``).
+    """Which host owns a name; a team of hosts divides the names (``sluice_actors.hosts.team``).
 
-    Whatever has a name and must have one actor in the cluster asks here: policies by their id, global controllers by
-    ``controller/<name>``, services by names of their own.
+    Every object that must have one actor in the cluster has a name here: policies their id, global controllers
+    ``controller/<name>``, services names of their own.
     """
 
     def owns(self, name: str) -> bool:
-        """True when this host is to run the actor of this policy now; must be cheap."""
+        """True when this host owns the name now; must be cheap."""
 
     def owns_slot(self, slot: str) -> bool:
         """The same for all names of a slot (``sluice_core.store.fencing``)."""
 
     def fence(self, names: Iterable[str]) -> dict[str, str]:
-        """What a change decided for these names carries (``Draft.fence``)."""
+        """The ownership that a change decided for these names carries (``Draft.fence``)."""
 
     @property
     def acting(self) -> bool:
-        """False while nothing must be written."""
+        """False while this host must not write."""
 
     def refused(self, slot: str) -> None:
         """The store refused a change because another host owns ``slot``."""
@@ -47,25 +47,25 @@ Spawn = Callable[[Coroutine[Any, Any, None]], None]
 
 
 def owned_term(ownership: Ownership, name: str) -> int:
-    """The term under which this host acts for ``name``, 1 when it does not: messages say by it who is newer."""
+    """The term under which this host owns ``name``, 1 if it does not; receivers of messages compare owners by it."""
     return max(map(fencing.owner_term, ownership.fence((name,)).values()), default=1)
 
 
 class Service:
-    """A part of a host that works by itself.  The host starts its services in order and closes them in reverse.
+    """A part of a host that works on its own.  The host starts its services in order and closes them in reverse.
 
-    By default there is nothing to do for either.
+    By default both methods do nothing.
     """
 
     def start(self, spawn: Spawn) -> None:
-        """Begin, on the running loop, and give ``spawn`` what the host is to run as tasks."""
+        """Begin, on the running loop, and pass ``spawn`` the tasks that the host is to run."""
 
     async def close(self) -> None:
         """End; the tasks were cancelled before."""
 
 
 async def repeat_forever(what: str, step: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Repeat ``step`` in a task named ``what``; with growing pauses while a peer is away."""
+    """Repeat ``step`` in a task named ``what``; with growing pauses while a peer is unreachable."""
     task = asyncio.current_task()
     assert task is not None
     task.set_name(what)
@@ -85,7 +85,7 @@ async def repeat_forever(what: str, step: Callable[[], Coroutine[Any, Any, None]
 async def repeat_while_owned(
     what: str, ownership: Ownership, name: str, step: Callable[[], Coroutine[Any, Any, None]], seconds: float
 ) -> None:
-    """Repeat ``step`` every few ``seconds`` while this host acts for ``name``."""
+    """Repeat ``step`` every ``seconds`` while this host owns ``name``."""
 
     async def owned() -> None:
         if ownership.owns(name):

@@ -4,14 +4,14 @@ Theory of operation
 
 * An actor is an object with slots and four life-cycle methods.  It has no thread, no task and no
   queue of its own: the system keeps *one* first-in-first-out queue of deliveries, so each actor
-  gets its messages in the order in which they were told.  50,000 actors cost 50,000 small objects.
-* The pump works through the queue in time slices (5 ms) and gives the loop back in between.  What
-  takes longer is cut up by its author: ``send_each`` takes an iterator that is drawn from lazily, and
-  ``on_message`` may answer an iterator, which the pump resumes until it is exhausted.
-* An exception takes down the actor that raised it and nobody else.  The message is dropped, not
+  gets its messages in the order in which they were sent.  50,000 actors are 50,000 small objects.
+* The pump works through the queue in time slices (5 ms) and returns to the event loop in between.  Longer work
+  must be split by its author: ``send_each`` reads an iterator lazily, and
+  ``on_message`` may return an iterator, which the pump resumes until it is exhausted.
+* An exception suspends the actor that raised it and no other.  The message is dropped, not
   repeated; the actor is suspended for 0.1 s, doubling up to 30 s with each failure in a row, and
-  started anew.  Meanwhile its messages wait in a bounded mailbox that drops the oldest.  A failure
-  after a healthy minute counts as a first one.  The log gets one traceback per burst of failures.
+  started again.  Meanwhile its messages wait in a bounded mailbox that drops the oldest.  A failure
+  after a minute without failures counts as a first one.  The log gets one traceback per burst of failures.
 
 Everything here belongs to the thread of the loop.
 """
@@ -45,13 +45,13 @@ SLICE: Final = 0.005
 #: A message may hold a whole window of values, and old ones are of little use.
 MAILBOX: Final = 16
 
-#: Looking at the clock costs as much as a quiet actor's whole message.
+#: Messages between two reads of the clock: one read costs as much as a quiet actor's whole message.
 _LOOKS_EVERY: Final = 16
 
 
 @dataclass(slots=True)
 class _Resumed:
-    """Work that an actor's ``on_message`` answered, to be resumed."""
+    """Work that an actor's ``on_message`` returned, to be resumed."""
 
     work: Work = field(default_factory=lambda: iter(()))
 
@@ -97,7 +97,7 @@ class ActorSystem(Service):
         self._put(actor, message)
 
     def send_each(self, deliveries: Iterable[Delivery]) -> None:
-        """Deliver many messages; the iterable is drawn from when its turn comes, slice by slice."""
+        """Deliver many messages; the iterable is read lazily, slice by slice."""
         self._put(None, iter(deliveries))
 
     def stop(self, actor: Actor) -> None:
@@ -159,7 +159,7 @@ class ActorSystem(Service):
                 waiter.set_result(None)
 
     def _draw(self, source: Iterator[Delivery], deadline: float) -> bool:
-        """Deliver what ``source`` yields; False when time is over and it waits at the head again."""
+        """Deliver what ``source`` yields; False if the time slice has ended and it waits at the head again."""
         count = 0
         try:
             for actor, message in source:
@@ -199,7 +199,7 @@ class ActorSystem(Service):
             self.counts.dropped += 1
 
     def _resume(self, actor: Actor, resumed: _Resumed, deadline: float) -> bool:
-        """Go on with an actor's work; False when time is over and it waits at the head again."""
+        """Continue an actor's work; False if the time slice has ended and it waits at the head again."""
         if actor._life != RUNNING:
             return True
         try:

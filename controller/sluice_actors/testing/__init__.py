@@ -1,4 +1,4 @@
-"""For tests of policies and of what runs them: a clock to set, plans by hand, windows to order.
+"""Fakes for tests of policies and their runtime: a clock to set, plans without a sentence, windows in any order.
 
 testbed = PolicyTestbed()
 actor = testbed.add(plan_of(["metric", "PUTS_SEC", ">", 3]))
@@ -26,7 +26,7 @@ from sluice_dsl.plan import TRANSIENT, Condition, Plan, PlannedAction
 
 
 class Clock:
-    """A clock that stands until it is set."""
+    """A clock that stands still until it is set."""
 
     def __init__(self, now: float = 1000.0) -> None:
         self.now = now
@@ -36,7 +36,7 @@ class Clock:
 
 
 def metrics_of(condition: Condition) -> tuple[str, ...]:
-    """The metrics named in ``condition``, in their order."""
+    """The metrics of ``condition``, in their order."""
     if isinstance(condition, bool):
         return ()
     if condition[0] == "metric":
@@ -53,7 +53,7 @@ def plan_of(
     sustained: float = 0.0,
     granularity: str | None = None,
 ) -> Plan:
-    """A plan that sets one filter per life; a target is given as a path or whole."""
+    """A plan that sets one filter per life; ``target`` is a path or a :class:`Target`."""
     if isinstance(target, str):
         target = Target(CONTAINER if "/" in target else TENANT, "name", target)
     level = granularity if granularity is not None else target.level
@@ -77,7 +77,7 @@ def batch_of(
 
 
 class RecordingListener:
-    """Remembers who reported what."""
+    """Records the calls of its methods."""
 
     def __init__(self) -> None:
         self.reports: list[PolicyActor] = []
@@ -91,7 +91,7 @@ class RecordingListener:
 
 
 class PolicyTestbed:
-    """An actor system with a hub, no broker and no store."""
+    """An actor system with a router, without broker and store."""
 
     def __init__(self, transient_windows: int = 2, groups: GroupIndex | None = None) -> None:
         self.clock = Clock()
@@ -139,7 +139,7 @@ class PolicyTestbed:
 
     @staticmethod
     def done(actor: PolicyActor) -> list[tuple[str, Any]]:
-        """What the actor did so far, with the windows."""
+        """The recorded changes of the actor, with their windows."""
         return [(one.what, one.window) for one in actor.firings]
 
     async def close(self) -> None:

@@ -1,15 +1,15 @@
-"""The hosts that tell konnectors which attachments of volumes hold, and which do not any more.
+"""Confirms the attachments of volumes to konnectors, or revokes them.
 
-*Confirmations*.  A konnector that starts, after a reboot or by itself, may have lost volumes meanwhile: an
-administrator said that its machine is gone.  So it asks in its node's report (``NodeReport.unconfirmed_volumes``), and
-attaches nothing again that could be attached elsewhere before it is answered.  What Cinder says counts, which has an
-attachment until it ends, whatever Redis lost: one that it has is confirmed.  One that it has not is revoked if Cinder
-shows the volume, and so would show the attachment.  One host of the cluster does this, the one that owns
-:data:`CONFIRMATIONS`.
+*Confirmations*.  A konnector that starts, after a reboot or by itself, may have lost volumes meanwhile, because an
+administrator declared its machine lost.  So its node's report has the volumes to confirm
+(``NodeReport.unconfirmed_volumes``), and it does not attach again, before the answer, a volume that could be attached
+elsewhere.  Cinder decides, because it keeps an attachment until it ends, whatever Redis lost.  An attachment that
+Cinder has is confirmed.  One that it does not have is revoked if Cinder shows the volume, and so would show the
+attachment.  One host of the cluster does this, the one that owns :data:`CONFIRMATIONS`.
 
-*Revocations*.  A detachment by force does not wait for a konnector that does not answer.  It stays among the operations
-until that konnector was told, which then serves the volume no more (``sluice_volumes.attachments``).  One host of the
-cluster does this, the one that owns :data:`REVOCATIONS`.
+*Revocations*.  A forced detachment does not wait for a konnector that does not answer.  It stays among the operations
+until that konnector has received it, and then stops serving the volume (``sluice_volumes.attachments``).  One host of
+the cluster does this, the one that owns :data:`REVOCATIONS`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from sluice_volumes.messages import DETACH, KONNECTOR_TOLD, UNDER_WAY, VolumeOpe
 
 log = logging.getLogger(__name__)
 
-#: What the answering host owns, and the telling one.
+#: The names under which the confirming and the revoking host own their work.
 CONFIRMATIONS: Final = "volumes/confirmations"
 REVOCATIONS: Final = "volumes/revocations"
 _INTERVAL: Final = 2.0
@@ -44,10 +44,10 @@ _SOURCE: Final = "volumes"
 
 @dataclass(eq=False)
 class _KonnectorService(Service):
-    """What both services need.
+    """The common part of both services.
 
     :param konnectors: gives the konnector of a node, out of the URLs by node
-    :param node_timeout: seconds without a report after which a node is away, and not spoken to
+    :param node_timeout: seconds without a report after which a node counts as away, and is not called
     """
 
     konnectors: Callable[[Mapping[str, str]], Callable[[str], Konnector]]
@@ -62,7 +62,7 @@ class _KonnectorService(Service):
 class Confirmations(_KonnectorService):
     """Answers konnectors while this host owns :data:`CONFIRMATIONS`.
 
-    :param cinder: with our service user's rights
+    :param cinder: with the rights of Sluice's service user
     """
 
     cinder: Cinder
@@ -72,9 +72,9 @@ class Confirmations(_KonnectorService):
         spawn(repeat_while_owned(what, self.ownership, CONFIRMATIONS, self.answer_all, _INTERVAL))
 
     async def answer_all(self) -> None:
-        """Answer each konnector that asks; nodes do not wait for each other.
+        """Answer each konnector with unconfirmed volumes; nodes are answered in parallel.
 
-        :raises PeerError: when Redis is away
+        :raises PeerError: when Redis is unreachable
         """
         now = self.clock()
         nodes = [one for one in await self.store.nodes() if one.unconfirmed_volumes and one.konnector]
@@ -88,7 +88,7 @@ class Confirmations(_KonnectorService):
 
     async def _answer_node(self, konnector: Konnector, report: NodeReport, leaving: Collection[str]) -> None:
         """
-        :param leaving: volumes that are being detached, of which it is not known yet whether they are
+        :param leaving: volumes with a running detachment, whose result is not known yet
         """
         for volume, attachment in report.unconfirmed_volumes.items():
             if volume not in leaving:
@@ -105,7 +105,7 @@ class Confirmations(_KonnectorService):
         call = konnector.confirm if holds else konnector.revoke
         try:
             await asyncio.to_thread(call, volume, attachment)
-        except NotFound:  # it let the volume go by itself, or has it anew
+        except NotFound:  # the konnector released the volume by itself, or has attached it anew
             return
         if not holds:
             text = (
@@ -116,25 +116,25 @@ class Confirmations(_KonnectorService):
 
     def _holds(self, volume: str, attachment: str) -> bool:
         """
-        :raises SluiceError: when that is not known, as Cinder does not show the volume
+        :raises SluiceError: when that is not known, because Cinder does not show the volume
         """
         if any(one.id == attachment for one in self.cinder.attachments(volume)):
             return True
-        # a service user who sees only its own project is shown an empty list
+        # Cinder shows an empty list of attachments to a service user that sees only its own project.
         self.cinder.volume(volume)
         return False
 
 
 class Revocations(_KonnectorService):
-    """Tells konnectors that came back that volumes were taken from them, while this host owns :data:`REVOCATIONS`."""
+    """Revokes volumes on konnectors that are reachable again, while this host owns :data:`REVOCATIONS`."""
 
     def start(self, spawn: Spawn) -> None:
         spawn(repeat_while_owned("revoke volumes", self.ownership, REVOCATIONS, self.notify_konnectors, _INTERVAL))
 
     async def notify_konnectors(self) -> None:
-        """Tell each konnector that answers what it does not know yet.
+        """Send each reachable konnector the revocations that it has not received yet.
 
-        :raises PeerError: when Redis is away
+        :raises PeerError: when Redis is unreachable
         """
         known = await self.store.run(operations.JOBS.read_all(self.store.keys))
         untold = [one for one in known.values() if operations.is_untold(one)]
@@ -152,10 +152,10 @@ class Revocations(_KonnectorService):
         node, volume = operation.data["node"], operation.volume
         try:
             await asyncio.to_thread(konnector.revoke, volume, operation.data["attachment"])
-        except NotFound:  # it let the volume go by itself, or has it anew
+        except NotFound:  # the konnector released the volume by itself, or has attached it anew
             pass
         except (CallerError, PeerError) as error:
-            log.warning("node `%s` is not told that it lost volume `%s`: %s", node, volume, error)
+            log.warning("node `%s` cannot be told to release volume `%s`: %s", node, volume, error)
             return
         else:
             text = f"node `{node}` is back and serves volume `{volume}` no more, which was detached from it by force"

@@ -1,7 +1,7 @@
-"""The host that reads Cinder's pools: what each holds and can do, into Redis, for whoever makes tiers and volumes.
+"""Reads Cinder's pools into Redis, with their volumes and capabilities, for tiers and volumes.
 
-One host of the cluster does this, the one that owns :data:`NAME`.  What Cinder does not report any more is removed with
-the next reading; while Cinder is away, the pools keep their age (``Pool.seen``) instead.
+One host of the cluster does this, the one that owns :data:`NAME`.  A pool that Cinder does not report any more is
+removed with the next reading; while Cinder is unreachable, the pools keep their age (``Pool.seen``) instead.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from sluice_volumes.messages import Pool
 from sluice_volumes.metrics import POOL_FREE, POOL_PERIOD, pool_values
 from sluice_volumes.operations import write_pools
 
-#: What the reading host owns.
+#: The name under which the reading host owns its work.
 NAME: Final = "volumes/pools"
 #: Seconds between two readings.
 INTERVAL: Final = POOL_PERIOD
-#: In the place of a node in batches of metrics.
+#: Stands for a node in batches of these metrics.
 REPORTER: Final = "cinder"
 _UNSENT: Final = 4
 
 
 async def discover(cinder: Cinder, store: AsyncStore, now: float) -> list[Pool]:
-    """Put what Cinder reports now in the place of the pools that were known, and return it.
+    """Replace the known pools by those that Cinder reports now, and return these.
 
-    :raises PeerError: when Cinder or Redis is away, or Cinder shows us no pools; then nothing is changed
+    :raises PeerError: when Cinder or Redis is unreachable, or Cinder shows no pools; then nothing is changed
     """
     try:
         pools = await asyncio.to_thread(cinder.pools)
@@ -46,7 +46,7 @@ async def discover(cinder: Cinder, store: AsyncStore, now: float) -> list[Pool]:
 
 
 def pool_batches(pools: Iterable[Pool], now: float, number: int) -> Iterator[MetricBatch]:
-    """Free and used space as batches of metrics, of pools that say how large they are.
+    """Free and used space as batches of metrics, for the pools that report their size.
 
     :param number: counts these batches
     """

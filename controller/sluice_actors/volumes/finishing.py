@@ -1,8 +1,8 @@
-"""The host that finishes operations on volumes which nobody works at, and forgets those that ended long ago.
+"""Finishes abandoned operations on volumes, and removes those that ended long ago.
 
-Whoever orders an operation brings it further while it waits for it.  What is left over when that process dies, when
-nobody asks again, or when Cinder takes longer than a request, is finished here.  One host of the cluster does this, the
-one that owns :data:`NAME`.
+The API's request that starts an operation advances it while it waits for it.  This service finishes the operation when
+that process has ended, when no request follows, or when Cinder takes longer than a request.  One host of the cluster
+does this, the one that owns :data:`NAME`.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from sluice_volumes.messages import VolumeOperation
 from sluice_volumes.outcomes import save_outcome_async
 from sluice_volumes.reconciler import OperationReconciler
 
-#: What the finishing host owns.
+#: The name under which the finishing host owns its work.
 NAME: Final = "volumes/operations"
 INTERVAL: Final = 2.0
-#: Seconds for which an operation is left to the request that ordered it.
+#: Seconds for which an operation is left to the request that started it.
 GRACE: Final = 5.0
-#: Operations that have ended and are kept.
+#: The number of operations that are kept after their end.
 KEPT: Final = 500
 
 
@@ -35,7 +35,7 @@ class OperationFinisher(Service):
     """Finishes operations while this host owns :data:`NAME`.
 
     :param konnectors: gives the konnector of a node, out of the URLs by node
-    :param account_prefix: what makes a project's id an account
+    :param account_prefix: the prefix of a project's id in its account
     """
 
     cinder: Cinder
@@ -49,9 +49,9 @@ class OperationFinisher(Service):
         spawn(repeat_while_owned("finish operations on volumes", self.ownership, NAME, self.finish_all, INTERVAL))
 
     async def finish_all(self) -> None:
-        """Advance each operation that no process works at.
+        """Advance each operation that no other process advances.
 
-        :raises PeerError: when Redis is away
+        :raises PeerError: when Redis is unreachable
         """
         known = await self.store.run(operations.JOBS.read_all(self.store.keys))
         now = self.clock()

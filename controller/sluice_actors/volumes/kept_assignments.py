@@ -1,4 +1,4 @@
-"""The assignments of one sort that are in force, read once and followed change by change."""
+"""The assignments of one kind that are in force, read once and kept up to date with the change stream."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from sluice_core.store.store import AsyncStore
 
 
 class KeptAssignments:
-    """:param wanted: which assignments are kept"""
+    """:param wanted: returns whether an assignment is kept"""
 
     def __init__(self, store: AsyncStore, wanted: Callable[[Assignment], bool]) -> None:
         self._store = store
         self._wanted = wanted
         self._by_id: dict[str, Assignment] = {}
         self._stale = True
-        #: Changes that come while everything is read, which may not have been in it yet.
+        #: Changes that arrive while everything is read, which the read may not contain.
         self._changes: list[Change] | None = None
 
     def values(self) -> Collection[Assignment]:
@@ -25,11 +25,11 @@ class KeptAssignments:
         return self._by_id.values()
 
     def reload(self) -> None:
-        """Read them anew: what was known of the store may not hold any more."""
+        """Read the assignments anew: the ones read before may be out of date."""
         self._stale = True
 
     def apply(self, change: Change) -> bool:
-        """Follow a change; whether it has any."""
+        """Follow a change; return whether it has assignments of this kind."""
         if self._changes is not None:
             self._changes.append(change)
         return self._follow(change)
@@ -41,9 +41,9 @@ class KeptAssignments:
         return bool(dropped or put)
 
     async def read(self) -> bool:
-        """Read them if that is needed; whether it was.
+        """Read the assignments if that is needed; return whether it was.
 
-        :raises PeerError: when Redis is away
+        :raises PeerError: when Redis is unreachable
         """
         if not self._stale:
             return False

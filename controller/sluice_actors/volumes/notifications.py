@@ -1,8 +1,8 @@
 """Cinder's notifications become events: volumes that were created, extended, retyped, deleted, attached, or failed.
 
 Cinder publishes notifications with oslo.messaging's topic ``notifications`` to a topic exchange of its broker.  Each
-host reads them from a queue of its own, beside whoever else does (Ceilometer); the host that owns :data:`NAME` logs
-them.  What Cinder notifies while no host reads is not logged.
+host reads them from a queue of its own, beside other readers (Ceilometer); the host that owns :data:`NAME` logs
+them.  Notifications that arrive while no host reads are not logged.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from sluice_core.messages.events import (
 
 log = logging.getLogger(__name__)
 
-#: What a host owns that logs.
+#: The name under which the logging host owns its work.
 NAME: Final = "cinder/notifications"
-#: What the source of an event begins with; behind it stands the project, so that none uses up what others may log.
+#: Prefix of the source of an event, before the project, so that no project uses up the events of others.
 SOURCE: Final = "cinder/"
 BINDINGS: Final = ("notifications.info", "notifications.error")
-#: Seconds for which a notification waits for a slow host.
+#: Seconds after which the broker drops a notification for a slow host.
 _TTL: Final = 60.0
 _SIZED: Final = (VOLUME_CREATED, VOLUME_EXTENDED)
-#: Type of a notification → kind of the event, and what happened.
+#: Type of a notification → kind of the event, and its text.
 _EVENTS: Final[Mapping[str, tuple[str, str]]] = {
     "volume.create.end": (VOLUME_CREATED, "was created"),
     "volume.resize.end": (VOLUME_EXTENDED, "was extended"),
@@ -53,7 +53,7 @@ _EVENTS: Final[Mapping[str, tuple[str, str]]] = {
 class CinderNotifications(Service):
     """Reads the notifications in ``exchange``, at the broker ``url``.
 
-    :param durable: whether Cinder declares its exchange so (its ``amqp_durable_queues``, or quorum queues)
+    :param durable: whether Cinder declares its exchange durable (its ``amqp_durable_queues``, or quorum queues)
     """
 
     def __init__(self, url: str, exchange: str, durable: bool, ownership: Ownership, log_event: LogEvent) -> None:
@@ -81,9 +81,9 @@ class CinderNotifications(Service):
 
 
 def read_notification(body: bytes) -> tuple[str, str, dict[str, Any]] | None:
-    """Kind, text and further fields of the event in a notification; None when it is about something else.
+    """Kind, text and further fields of the event in a notification; None for other types of notifications.
 
-    :raises DecodeError: when it is no notification of oslo.messaging, or one of a volume without its id
+    :raises DecodeError: when it is not a notification of oslo.messaging, or has a volume without its id
     """
     try:
         document = json.loads(body)
@@ -110,5 +110,5 @@ def _describe(kind: str, what: str, volume: str, payload: Mapping[str, Any]) -> 
     if kind in _SIZED:
         text += f", {fields['size']} GiB"
     if kind == VOLUME_FAILED:
-        text += f": {payload.get('reason') or 'cinder says no reason'}"
+        text += f": {payload.get('reason') or 'cinder gives no reason'}"
     return kind, text, {"subject": volume, "fields": {name: value for name, value in fields.items() if value}}

@@ -1,9 +1,9 @@
-"""Divides what a pool carries among the volumes in it, by the allocator that divides the cluster's bandwidth.
+"""Divides the capacity of a pool among its volumes, by the allocator that divides the cluster's bandwidth.
 
-Each pool has an :class:`~sluice_actors.bandwidth.allocator.Allocator` of its own.  For it a machine with a konnector is
-a proxy, a volume is a container of its project, and the pool is the one storage node, whose capacity is what was
-measured of the pool.  So floors of volumes are met, and the rest is shared, as among tenants: reads are ``GET``, writes
-are ``PUT``.
+Each pool has an :class:`~sluice_actors.bandwidth.allocator.Allocator` of its own.  In its terms a machine with a
+konnector is a proxy, a volume is a container of its project, and the pool is the one storage node, whose capacity is
+the calibrated one of the pool.  So floors of volumes are met, and the rest is shared, as among tenants: reads are
+``GET``, writes are ``PUT``.
 
 No I/O and no clock.
 """
@@ -21,19 +21,19 @@ from sluice_core.messages.bandwidth import GET, PUT, Flow, Load, NodeLoad
 from sluice_core.messages.policies import CONTAINER, VOLUME, Assignment
 from sluice_volumes.messages import PoolCalibration
 
-#: The name of the pool among the nodes; no node has it.
+#: The name of the pool among the nodes; no real node has it.
 _POOL: Final = "\0pool"
 #: Level for the allocator → level of the groups.
 _LEVELS: Final = {CONTAINER: VOLUME}
-#: What a machine carries: it bounds nothing, and is not estimated.
+#: The capacity of a machine: it limits nothing, and is not estimated.
 _MACHINE: Final = {PROXY: dict.fromkeys((GET, PUT), 1e15)}
 
 
 @dataclass(frozen=True, slots=True)
 class VolumeLoad:
-    """What a volume moved in the last second by one method, on one machine: ``moved`` in bytes per second.
+    """The rate of a volume in the last second by one method, on one machine: ``moved`` in bytes per second.
 
-    A volume that moves what it may asks for more: throttles are exact, so nobody need say who waits.
+    A volume that moves its allowed rate demands more: throttles are exact, so no report of waiting requests is needed.
     """
 
     account: str
@@ -43,7 +43,7 @@ class VolumeLoad:
 
 
 class _VolumeGroups(GroupIndex):
-    """Groups of volumes, as groups of the containers that these are for the allocator."""
+    """Groups of volumes, presented to the allocator as groups of containers."""
 
     def __init__(self, groups: GroupIndex) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ class PoolAllocator:
         self._allocator = Allocator(_VolumeGroups(self.groups), self.host, amplification=1.0)
 
     def set_assignments(self, assignments: Iterable[Assignment]) -> None:
-        """Put exactly the floors and ceilings of volumes among ``assignments`` into force."""
+        """Put exactly the floors and ceilings of volumes in ``assignments`` into force."""
         self._allocator.objectives.replace([_as_container(one) for one in assignments if is_volume_bandwidth(one)])
 
     def has_floor(self, load: VolumeLoad) -> bool:
@@ -90,7 +90,7 @@ class PoolAllocator:
         term: int,
         number: int,
     ) -> AllocationRound:
-        """One round: node → the shares of its volumes.
+        """Make one round: node → the shares of its volumes.
 
         :param loads: machine → the loads of its volumes in this pool, of all machines with any
         :param now: seconds on a monotonic clock
@@ -131,10 +131,10 @@ class PoolAllocator:
 
 
 def is_volume_bandwidth(assignment: Assignment) -> bool:
-    """Whether it promises bandwidth to volumes."""
+    """True if the assignment sets a floor or ceiling for volumes."""
     return assignment.kind == BANDWIDTH and assignment.target.level == VOLUME
 
 
 def _as_container(assignment: Assignment) -> Assignment:
-    """The same about the container that a volume is for the allocator."""
+    """The assignment with the container that stands for the volume in the allocator."""
     return replace(assignment, target=replace(assignment.target, level=CONTAINER), place=PROXY)

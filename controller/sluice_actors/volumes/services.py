@@ -1,4 +1,4 @@
-"""The services of a host that are about volumes; most of them need a Cinder."""
+"""The services of a host for volumes; most of them need a Cinder."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from sluice_volumes.konnector_client import TIMEOUT, NodeKonnectors
 class VolumeServices:
     """:param settings: values of ``sluice_actors.settings.OPTIONS``
     :param groups: the host updates it before it calls :meth:`apply`
-    :raises OptionError: when an option of Cinder cannot be used
+    :raises OptionError: when an option of Cinder is not valid
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class VolumeServices:
         self._floors = VolumeFloors(settings, store, ownership, groups, clock, log_event)
         self._tiers: TierKeeper | None = None
         self._notifications: CinderNotifications | None = None
-        #: To be started in this order.
+        #: In the order in which they are started.
         self.services: list[Service] = [self._floors, VolumeReporter(router, store, ownership, clock)]
         place = CinderSettings.from_options(settings)
         if place is not None:
@@ -57,19 +57,19 @@ class VolumeServices:
             self.services.append(self._notifications)
 
     def reload(self) -> None:
-        """Read the store anew, since what was known may not hold any more."""
+        """Read the store anew, since the state read before may be out of date."""
         self._floors.reload()
         if self._tiers is not None:
             self._tiers.reload()
 
     def apply(self, change: Change) -> None:
-        """Apply ``change``, which is already in the groups."""
+        """Apply ``change``, which the groups contain already."""
         self._floors.apply(change)
         if self._tiers is not None:
             self._tiers.apply(change)
 
     def hears_cinder(self) -> bool:
-        """Whether Cinder's notifications are read now."""
+        """Whether this host reads Cinder's notifications now."""
         return self._notifications is not None and self._notifications.consumer.connected.is_set()
 
 
@@ -82,7 +82,7 @@ def _of_operations(
     clock: Callable[[], float],
     log_event: LogEvent,
 ) -> Iterator[Service]:
-    """What finishes operations, and what tells konnectors of those that they missed, and whether attachments hold."""
+    """The services that finish operations, revoke missed detachments, and confirm attachments."""
     session = service_session(place, TIMEOUT)
 
     def konnectors(urls: Mapping[str, str]) -> NodeKonnectors:

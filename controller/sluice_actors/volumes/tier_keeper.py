@@ -1,9 +1,9 @@
-"""The host that brings volumes to the tiers that policies say, by retyping them in Cinder.
+"""Brings volumes to the tiers of their policies, by retyping them in Cinder.
 
-One host of the cluster does this, the one that owns :data:`NAME`.  Of the ``tier`` actions that are about a volume the
-narrowest holds, as of other actions.  The volume goes to the tier that is named, or to the cheapest one that promises
-what is demanded and that its pool meets: volumes are retyped where they lie.  An operation is written for each retype,
-as for one that somebody orders.  What cannot be done is an event, and is tried again after :data:`AGAIN` seconds.
+One host of the cluster does this, the one that owns :data:`NAME`.  Of the ``tier`` actions about a volume the
+narrowest holds, as for other actions.  The volume goes to the named tier, or to the cheapest tier that has the demanded
+objectives and that the volume's pool meets: volumes are retyped without moving.  Each retype is an operation, as for
+one that a user starts.  A retype that fails is an event, and is tried again after :data:`AGAIN` seconds.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from sluice_volumes.tiers import Calibrations, Demands, Pools, matching_tiers, u
 
 log = logging.getLogger(__name__)
 
-#: What the host owns that retypes.
+#: The name under which the retyping host owns its work.
 NAME: Final = "volumes/tiers"
 #: The source of its events, whichever host retypes.
 SOURCE: Final = "volumes"
 INTERVAL: Final = 2.0
-#: Seconds after which what failed is tried again.
+#: Seconds after which a failed retype is tried again.
 AGAIN: Final = 60.0
 
 Tiers = Mapping[str, Tier]
@@ -48,7 +48,7 @@ Tiers = Mapping[str, Tier]
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """A retype that was ordered, or could not be."""
+    """A retype that was started, or could not be."""
 
     assignment: str
     at: float
@@ -81,7 +81,7 @@ class TierKeeper(Service):
         self._assignments.reload()
 
     def apply(self, change: Change) -> None:
-        """Apply ``change``, which is already in the groups."""
+        """Apply ``change``, which the groups contain already."""
         self._assignments.apply(change)
 
     async def _step(self) -> None:
@@ -92,9 +92,9 @@ class TierKeeper(Service):
         await asyncio.sleep(INTERVAL)
 
     async def retype_all(self) -> None:
-        """Order a retype of each volume that is in another tier than policies say.
+        """Start a retype of each volume whose tier differs from that of its policies.
 
-        :raises PeerError: when Redis is away
+        :raises PeerError: when Redis is unreachable
         """
         await self._assignments.read()
         if not self._assignments.values():
@@ -111,7 +111,7 @@ class TierKeeper(Service):
                 await self._keep(record, said, tiers, pools, calibrations)
 
     def _said(self, record: VolumeRecord) -> Assignment | None:
-        """The action that holds for a volume."""
+        """The action that holds for a volume; None without any."""
         concerning = [one for one in self._assignments.values() if one.when is True and self._concerns(one, record)]
         pipeline = (Candidates(concerning).constant or {}).get(TIER, ())
         return pipeline[0] if pipeline else None
@@ -148,14 +148,14 @@ class TierKeeper(Service):
 
     async def _order(self, record: VolumeRecord, said: Assignment, tier: str) -> None:
         """
-        :raises SluiceError: when it cannot be ordered, or Cinder refuses
+        :raises SluiceError: when it cannot be started, or Cinder refuses
         """
         keys, now = self.store.keys, self.clock()
         ordered = VolumeOperation(
             uuid.uuid4().hex, RETYPE, record.project, record.id, {"tier": tier}, created=now, by=f"policy/{said.policy}"
         )
         if await self.store.run(operations.create_operation(keys, ordered)):
-            return  # another operation on the volume is under way
+            return  # another operation on the volume is running
         self._attempts[record.id] = _Attempt(said.id, now, ordered.id)
         claimed, write = operations.claim(keys, ordered, now)
         if not await self.store.run(write):
@@ -167,7 +167,7 @@ class TierKeeper(Service):
         await self.store.run(operations.release(keys, claimed, found))
 
     async def _note_failure(self, record: VolumeRecord, attempt: _Attempt) -> None:
-        """Log once that what was ordered has failed."""
+        """Log once that a retype has failed."""
         if not attempt.operation:
             return
         found = await self.store.run(operations.JOBS.read(self.store.keys, attempt.operation))
@@ -176,7 +176,7 @@ class TierKeeper(Service):
 
     def _fail(self, record: VolumeRecord, assignment: str, reason: str) -> None:
         self._attempts[record.id] = _Attempt(assignment, self.clock())
-        text = f"volume `{record.id}` (`{record.name}`) does not come to the tier that a policy says: {reason}"
+        text = f"volume `{record.id}` (`{record.name}`) is not moved to the tier of its policy: {reason}"
         self.log_event(VOLUME_FAILED, text, SOURCE, subject=record.id, policy=assignment.partition(".")[0])
 
 

@@ -1,9 +1,9 @@
-"""The host that divides what pools carry among volumes with floors, and sends each machine the shares of its volumes.
+"""Divides the capacity of pools among volumes with floors, and sends each machine the shares of its volumes.
 
-One host of the cluster does this, the one that owns :data:`NAME`, each second, after the metrics of the last one have
-come.  Konnectors hold volumes to their shares.  A pool that was never calibrated carries nobody knows how much: floors
-of its volumes are not held, and an event says so.  Without Redis what was read last holds; without the broker machines
-keep their shares.
+One host of the cluster does this, the one that owns :data:`NAME`, each second, after the metrics of the last second
+have arrived.  Konnectors hold volumes to their shares.  The capacity of a pool that was never calibrated is not known:
+floors of its volumes have no effect, and an event reports that.  While Redis is unreachable the assignments that were
+read last hold; while the broker is unreachable machines keep their shares.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from sluice_volumes.metrics import VOLUME_READ_BW, VOLUME_WRITE_BW
 
 log = logging.getLogger(__name__)
 
-#: Metric → the method that stands for it in the allocation.
+#: Metric → the corresponding method of the allocation.
 METHODS: Final[Mapping[str, str]] = {VOLUME_READ_BW: GET, VOLUME_WRITE_BW: PUT}
-#: A machine that is silent for so many seconds is forgotten; until then it keeps what it had.
+#: A machine that is silent for this many seconds is forgotten; until then it keeps its shares.
 FORGET_SECONDS: Final = 30.0
 
 
@@ -55,13 +55,13 @@ class _Machine:
 
 
 class VolumeLoads:
-    """What volumes moved lately on each machine: the last window of each metric that its konnector counts."""
+    """The last rates of volumes on each machine: the last window of each metric that its konnector counts."""
 
     def __init__(self) -> None:
         self._machines: dict[tuple[str, str], _Machine] = {}
 
     def feed(self, batch: MetricBatch, now: float) -> None:
-        """Take a batch of one of :data:`METHODS`, unless it is older than what is known.
+        """Add a batch of one of :data:`METHODS`, unless it is older than the last one.
 
         :param now: seconds on a monotonic clock
         """
@@ -98,21 +98,21 @@ class VolumeLoads:
             del self._machines[key]
 
 
-#: What the host owns that divides.
+#: The name under which the dividing host owns its work.
 NAME: Final = "volumes/floors"
 #: The source of its events, whichever host divides.
 SOURCE: Final = "volumes"
-#: Seconds after a second ended until its metrics have come; agents publish them within a tenth of one.
+#: Seconds after the end of a second until its metrics have arrived; agents publish them within 0.1 s.
 _DELAY: Final = 0.3
 #: Seconds after which volumes and calibrations are read again.
 _READ_AGAIN: Final = 5.0
-#: Rounds without any share, each of which says so.
+#: Of the rounds without any share, one in this many is published.
 _QUIET_INTERVAL: Final = 5
 _MAX_QUEUED, _TTL = 1000, 5.0
 
 
 class VolumeFloors(Service):
-    """Divides while this host owns :data:`NAME`.
+    """Divides pools while this host owns :data:`NAME`.
 
     :param settings: of the host
     :param groups: the host updates it before it calls :meth:`apply`
@@ -144,10 +144,10 @@ class VolumeFloors(Service):
         self._calibrations: dict[str, PoolCalibration] = {}
         self._allocators: dict[str, PoolAllocator] = {}
         self._rounds = 0
-        #: Pools of which an event said that they were never calibrated.
+        #: Pools for which an event has reported that they were never calibrated.
         self._uncalibrated: set[str] = set()
 
-    # -- for the host
+    # -- called by the host
 
     def start(self, spawn: Spawn) -> None:
         self._publisher.start()
@@ -163,12 +163,12 @@ class VolumeFloors(Service):
         self._assignments.reload()
 
     def apply(self, change: Change) -> None:
-        """Apply ``change``, which is already in the groups."""
+        """Apply ``change``, which the groups contain already."""
         if self._assignments.apply(change) or change.entries or change.entry_drops:
             self._set_assignments()
 
     def receive(self, routing_key: str, body: bytes) -> None:
-        """Take the loads of a machine's volumes in the last second."""
+        """Handle the loads of a machine's volumes in the last second."""
         if self._ownership.owns(NAME):
             self._loads.feed(MetricBatch.decode(body), time.monotonic())
 
@@ -185,13 +185,13 @@ class VolumeFloors(Service):
         now = time.monotonic()
         shares = self._divide(now) if self._assignments.values() else {}
         self._rounds += 1
-        # also those that have none any more: a machine that missed that would hold its volumes back for ever
+        # Empty rounds are sent again too: a machine that missed the first one would throttle its volumes for ever.
         if shares or self._rounds % _QUIET_INTERVAL == 0:
             self._publish(shares, {*shares, *self._loads.machines(now)})
 
     async def _read(self) -> None:
         """
-        :raises PeerError: when Redis is away
+        :raises PeerError: when Redis is unreachable
         """
         keys = self._store.keys
         if await self._assignments.read():
@@ -236,7 +236,7 @@ class VolumeFloors(Service):
         return known
 
     def _publish(self, shares: Mapping[str, Sequence[Share]], machines: Set[str]) -> None:
-        """Send each machine its shares, which may be none."""
+        """Send each machine its shares; the list may be empty."""
         if not self._publisher.connected.is_set():
             return
         at = self._clock()

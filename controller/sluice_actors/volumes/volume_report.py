@@ -1,6 +1,6 @@
-"""The host that keeps what volumes did lately in Redis, from where the API gives it to Prometheus.
+"""Writes the last metrics of volumes to Redis, from where the API exports them to Prometheus.
 
-One host of the cluster does this, the one that owns :data:`NAME`: it has the windows of the metrics of volumes closed,
+One host of the cluster does this, the one that owns :data:`NAME`: it closes the windows of the metrics of volumes,
 and writes the newest of each every five seconds.
 """
 
@@ -21,13 +21,13 @@ from sluice_volumes import operations
 from sluice_volumes.messages import VolumeReport
 from sluice_volumes.metrics import VOLUME_METRICS
 
-#: What the reporting host owns.
+#: The name under which the reporting host owns its work.
 NAME: Final = "volumes/report"
 #: Seconds between two reports.
 _INTERVAL: Final = 5.0
-#: Seconds after its end until which a window says what is now; konnectors send each second.
+#: Seconds after its end until which a window counts as current; konnectors send each second.
 _FRESH: Final = 5.0
-#: Volumes, and tenants, of which a report has values: those whose paths come first.
+#: The maximum number of volumes, and of tenants, in a report: those whose paths come first.
 MOST: Final = 5000
 
 
@@ -50,9 +50,9 @@ class VolumeReporter(Service):
         await asyncio.sleep(_INTERVAL)
 
     async def write(self) -> None:
-        """Write a report if that is ours to do and there is anything to say.
+        """Write a report if this host owns the work and there are any values.
 
-        :raises PeerError: when Redis is away
+        :raises PeerError: when Redis is unreachable
         """
         self._set_tapped(self.ownership.owns(NAME))
         report = self._report(self.clock())
