@@ -1,7 +1,7 @@
 """IOStack's documents about bandwidth: its table of streams, and the overview of object servers.
 
-Both speak of what object servers move, of GETs and PUTs; each copy of an upload counts where it is written.  Rates are
-megabytes (10^6) per second.
+Both contain the rates of object servers, for GETs and PUTs; each copy of an upload counts where it is written.  Rates
+are megabytes (10^6) per second.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ Overview = dict[str, dict[str, dict[str, float]]]
 _Row = Mapping[str, Any]
 _METHODS: Final = (GET, PUT)
 _MEGABYTE: Final = 1e6
-#: What every line is about; IOStack has no other.
+#: The identifier of every line; IOStack has no other.
 _IDENTIFIER: Final = "object"
 
 
 class _Place(NamedTuple):
-    """What a line of the table is about; lines are in this order."""
+    """The keys of a line of the table; lines are in this order."""
 
     server: str
     device: str
@@ -39,7 +39,7 @@ class _Place(NamedTuple):
 
 @dataclass(slots=True)
 class _Line:
-    """Containers whose objects are counted by themselves (empty: the tenant's) → the rate asked for; and streams."""
+    """Containers whose objects are counted by themselves (empty: the tenant's) → the rate of their floor; streams."""
 
     asked: dict[str, float] = field(default_factory=dict)
     streams: list[dict[str, Any]] = field(default_factory=list)
@@ -56,10 +56,10 @@ class _Line:
 
 
 def osinfo_table(report: BandwidthReport | None, account: str = "") -> Table:
-    """What object servers move now, stream by stream, of one account if given; nothing when nobody measures.
+    """The current rates of object servers, stream by stream, of one account if given; empty if no host measures.
 
-    ``needed_BW`` is what the tenant asked for: its value for each object server, else its floor over the whole
-    cluster; 0 for nothing.
+    ``needed_BW`` is the tenant's floor: the one on each object server, else the one over the whole cluster; 0 without
+    a floor.
     """
     if report is None:
         return {}
@@ -82,7 +82,7 @@ def osinfo_table(report: BandwidthReport | None, account: str = "") -> Table:
 
 
 def overview(report: BandwidthReport | None) -> Overview:
-    """What each object server moves now for each tenant under each storage policy; nothing when nobody measures."""
+    """The rate of each tenant and storage policy on each object server; empty if no host measures."""
     if report is None:
         return {}
     servers = _Servers(report)
@@ -104,7 +104,7 @@ def _parts(report: BandwidthReport) -> Iterator[_Row]:
 
 
 def _place(report: BandwidthReport, servers: _Servers, row: _Row) -> _Place:
-    # a storage policy's index where its name is not known
+    # a storage policy's index if its name is not known
     storage_policy = report.policies.get(str(row["policy"]), str(row["policy"]))
     return _Place(servers.address(row), str(row["device"]), str(row["account"]), storage_policy, str(row["method"]))
 
@@ -124,23 +124,23 @@ class _Servers:
         }
 
     def address(self, row: _Row) -> str:
-        """``ip:port`` of the object server that a row is about; the node's name where it is not known."""
+        """``ip:port`` of the object server of a row; the node's name if it is not known."""
         node = str(row["node"])
         return self._devices.get((node, str(row["device"]))) or self._nodes.get(node, node)
 
 
 class _AskedRates:
-    """The rates that the objectives in force ask for, by flow."""
+    """The rates of the objectives in force, by flow."""
 
     def __init__(self, report: BandwidthReport) -> None:
         self._rates: dict[tuple[Any, ...], float] = {}
         for row in report.flows:
-            # a report of an older actor host has no rates as they were asked for
+            # A report of an older actor host does not have the rates of the objectives themselves.
             rate = row.get("node_asked") or row.get("asked", row.get("floor", 0.0))
             self._rates[row["account"], row["container"], row["method"], row["policy"]] = float(rate)
 
     def rate(self, row: _Row, container: str) -> float:
-        """What was asked for the flow of ``row`` in bytes per second, 0 for nothing."""
+        """The floor of the flow of ``row`` in bytes per second, 0 without one."""
         flow = row["account"], container, row["method"]
-        # an idle objective for all storage policies is a flow of none
+        # An idle objective for all storage policies is a flow without a storage policy.
         return self._rates.get((*flow, row["policy"]), self._rates.get((*flow, ANY_POLICY), 0.0))

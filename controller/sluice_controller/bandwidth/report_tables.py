@@ -1,7 +1,7 @@
-"""Lists out of a bandwidth report: flows, nodes, parts of flows on nodes, devices.
+"""Lists from a bandwidth report: flows, nodes, parts of flows on nodes, devices.
 
-Without a fresh report every list is empty and says so (:attr:`ReportTable.stale`).  Rates are bytes of payload per
-second; None stands for "not limited".
+Without a fresh report every list is empty and :attr:`ReportTable.stale` is true.  Rates are bytes of payload per
+second; None means "not limited".
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ Data = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ReportTable:
-    """One list out of a report: rows by their place in the list; ``at`` is unix time, None when there is none.
+    """One list from a report: rows by their position in the list; ``at`` is Unix time, None without a report.
 
-    ``left_out`` rows are not in the report, of a big cluster; whether they would be in this list is not known.
+    ``left_out`` rows are missing in the report of a big cluster; whether they would be in this list is not known.
     ``controllers`` maps a method to the global controller that allocates it.
     """
 
@@ -32,19 +32,19 @@ class ReportTable:
 
     @property
     def stale(self) -> bool:
-        """Whether nobody measures now, so that no row does not mean that nothing moves."""
+        """Whether no host measures now, so that an empty list does not mean that nothing moves."""
         return self.at is None
 
     def metadata(self) -> Data:
-        """The fields of an answer beside its rows."""
+        """The fields of an answer besides its rows."""
         at = None if self.at is None else iso_time(self.at)
         return {"at": at, "stale": self.stale, "left_out": self.left_out, "controllers": dict(self.controllers)}
 
 
 def flows(report: BandwidthReport | None, accounts: frozenset[str] | None = None, **wanted: str) -> ReportTable:
-    """What each flow is promised, gets and moves; of some ``accounts`` if given.
+    """The objectives, share and rate of each flow; of some ``accounts`` if given.
 
-    ``wanted`` are columns and what must stand in them; empty for anything.
+    ``wanted`` are columns and the values to select; empty for any value.
     """
 
     def data(row: Row, names: Mapping[str, str]) -> Data:
@@ -65,7 +65,7 @@ def flows(report: BandwidthReport | None, accounts: frozenset[str] | None = None
 
 
 def nodes(report: BandwidthReport | None, **wanted: str) -> ReportTable:
-    """What each side of each node could move, is given and moves; by method."""
+    """The capacity, share and rate of each side of each node, by method."""
 
     def data(row: Row, names: Mapping[str, str]) -> Data:
         source = str(row.get("source", "unknown"))
@@ -83,7 +83,7 @@ def nodes(report: BandwidthReport | None, **wanted: str) -> ReportTable:
 
 
 def parts(report: BandwidthReport | None, **wanted: str) -> ReportTable:
-    """Where each flow moves: by node, side and device."""
+    """The rate of each flow by node, side and device."""
 
     def data(row: Row, names: Mapping[str, str]) -> Data:
         moved = {"share": _share(row), "measured": _rate(row, "measured")}
@@ -93,7 +93,7 @@ def parts(report: BandwidthReport | None, **wanted: str) -> ReportTable:
 
 
 def devices(report: BandwidthReport | None, **wanted: str) -> ReportTable:
-    """What each device of the storage nodes moves, by method; ``share`` is of those flows that are held back."""
+    """The rate of each device of the storage nodes, by method; ``share`` is of the flows that are held back."""
     by_device: dict[tuple[str, ...], Data] = {}
     for row in report.parts if report else ():
         if not row.get("device"):
@@ -108,7 +108,7 @@ def devices(report: BandwidthReport | None, **wanted: str) -> ReportTable:
     return _table(report, "parts", by_device.values(), _DEVICE, lambda row, _: dict(row), wanted)
 
 
-#: What tells one row from another.
+#: The columns that identify a row.
 _OWNER: Final = ("account", "container", "method", "policy")
 _FLOW: Final = _OWNER
 _NODE: Final = ("node", "side", "method")
@@ -130,16 +130,16 @@ def _table(
     chosen = [one for one in made if all(not value or _is(one, column, value) for column, value in wanted.items())]
     shown: dict[str, Data] = {}
     for shown_row in chosen:
-        # a space is smaller than what most names are made of, so that containers follow their account
+        # A space sorts before most characters of names, so that containers follow their account.
         place = " ".join(str(shown_row[part]) for part in key)
-        while place in shown:  # idle under two storage policies that are not known by their index
+        while place in shown:  # idle under two storage policies whose indexes are not known
             place += " "
         shown[place] = shown_row
     return ReportTable(report.at, shown, report.left_out.get(name, 0), report.controllers)
 
 
 def _is(row: Row, name: str, value: str) -> bool:
-    if name == "storage_policy":  # Swift does not look at the case of their names
+    if name == "storage_policy":  # Swift ignores the case of their names
         return value.casefold() in (str(row["policy"]), str(row[name]).casefold())
     return str(row.get(name, "")) == value
 
@@ -163,6 +163,6 @@ def _rate(row: Row, name: str) -> float:
 
 
 def _share(row: Row, name: str = "share") -> float | None:
-    """What it may move; None for as much as it likes."""
+    """The rate that it may move; None without a limit."""
     found = row.get(name)
     return float(found) if isinstance(found, int | float) and found >= 0 else None

@@ -1,9 +1,9 @@
-"""Promises of bandwidth whose sentences are written here: IOStack's values and Crystal's service level objectives.
+"""Objectives of bandwidth whose sentences are written here: IOStack's values and Crystal's service level objectives.
 
-A value of ``/bw`` is what each object server gives to a tenant; an objective of ``/bw/slo`` holds over the whole
+A value of ``/bw`` is the floor of a tenant on each object server; an objective of ``/bw/slo`` holds over the whole
 cluster.  Each becomes a policy like any other, of origin ``bw/…`` or ``slo/…``, one for each account and storage
-policy: the objectives of a tenant stand in one sentence, since two policies that set the same would contradict
-each other.  What a value may be is the language's to say.
+policy: the objectives of a tenant are in one sentence, since two policies that set the same would contradict
+each other.  The language checks the values.
 """
 
 from __future__ import annotations
@@ -31,35 +31,35 @@ from sluice_dsl.diagnostics import PolicyConflict, join_words
 from sluice_dsl.plan import PlannedAction
 from sluice_dsl.syntax.units import write_value
 
-#: What the policies' origins begin with.
+#: The prefixes of the policies' origins.
 BW: Final = "bw"
 SLO: Final = "slo"
 #: The objectives that a tenant can have over the whole cluster.
 NAMES: Final = (*FLOORS.values(), *CEILINGS.values())
-#: What IOStack's values are.
+#: The parameter of IOStack's values.
 NODE_FLOOR: Final = NODE_FLOORS["GET"]
 RATES: Final = (*NAMES, NODE_FLOOR)
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Whose promises: of a tenant, under one storage policy, or (empty) under all."""
+    """The scope of objectives: a tenant, under one storage policy, or (empty) under all."""
 
     target: Target
     storage_policy: str = ""
 
     def origin(self, sort: str) -> str:
-        """What the policy with the promises carries."""
+        """The origin of the policy with the objectives."""
         return "/".join(filter(None, (sort, self.target.name, self.storage_policy)))
 
     def covers(self, account: str, storage_policy: str) -> bool:
-        """Whether a promise to ``account`` under ``storage_policy`` is one of these."""
+        """Whether an objective of ``account`` under ``storage_policy`` is in this scope."""
         return account == self.target.name and same_storage_policy(storage_policy, self.storage_policy)
 
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """A service level objective: ``value`` bytes per second, in one policy with its neighbours."""
+    """A service level objective: ``value`` bytes per second, in one policy with the others of its scope."""
 
     name: str
     value: float
@@ -68,20 +68,20 @@ class Objective:
 
     @property
     def account(self) -> str:
-        """Whose it is."""
+        """The account of its tenant."""
         return self.policy.plan.target.name
 
 
 def read_scope(backend: Backend, account: str, storage_policy: str = "") -> Scope:
-    """The scope of a tenant, which may be called by its project's name.
+    """The scope of a tenant, which may be given by its project's name.
 
-    :raises CallerError: when it can be none
+    :raises CallerError: when it is not a tenant
     """
     return Scope(deployments.target_of(account, backend.catalogue), storage_policy)
 
 
 def list_objectives(contents: CacheContents) -> Iterator[Objective]:
-    """All service level objectives that were set here, oldest first."""
+    """All service level objectives that were set by ``/bw/slo``, oldest first."""
     for cached in policies_by_sort(contents, SLO):
         params = bandwidth_action(cached).params
         for name in NAMES:
@@ -93,8 +93,8 @@ def list_objectives(contents: CacheContents) -> Iterator[Objective]:
 def find_objective(contents: CacheContents, where: Scope, name: str) -> Objective:
     """One objective.
 
-    :raises CallerError: when there can be none of this name
-    :raises NotFound: when the tenant has it not
+    :raises CallerError: when there is no objective of this name
+    :raises NotFound: when the tenant does not have it
     """
     refuse_unknown([name], NAMES, "objective")
     for one in list_objectives(contents):
@@ -105,12 +105,12 @@ def find_objective(contents: CacheContents, where: Scope, name: str) -> Objectiv
 
 
 def storage_policy_of(one: CachedPolicy) -> str:
-    """The storage policy that a promise is about; empty for all."""
+    """The storage policy of an objective; empty for all."""
     return storage_policy_in(bandwidth_action(one))
 
 
 def policies_by_sort(contents: CacheContents, sort: str) -> list[CachedPolicy]:
-    """The policies of one sort that still promise something to one tenant, whatever somebody made of them since."""
+    """The policies of one sort that still have objectives of one tenant, however they were changed since."""
     return [
         cached
         for cached in contents.ordered
@@ -121,36 +121,36 @@ def policies_by_sort(contents: CacheContents, sort: str) -> list[CachedPolicy]:
 
 
 def promises_of_scope(contents: CacheContents, sort: str, where: Scope) -> list[CachedPolicy]:
-    """The policies of one sort that promise something within a scope."""
+    """The policies of one sort that have objectives in a scope."""
     return [
         one for one in policies_by_sort(contents, sort) if where.covers(one.plan.target.name, storage_policy_of(one))
     ]
 
 
 def bandwidth_action(one: CachedPolicy) -> PlannedAction:
-    """The action that makes the promise."""
+    """The action with the objectives."""
     return bandwidth_actions(one.plan)[0]
 
 
 def storage_policy_in(action: PlannedAction) -> str:
-    """The storage policy that an action names; empty for all."""
+    """The storage policy of an action; empty for all."""
     return str(action.params.get(STORAGE_POLICY, ""))
 
 
 def parameters(old: list[CachedPolicy]) -> dict[str, Scalar]:
-    """What all of ``old`` promise together."""
+    """The objectives of all of ``old`` together."""
     return {name: value for one in old for name, value in bandwidth_action(one).params.items()}
 
 
 def same_storage_policy(one: str, other: str) -> bool:
-    """Whether both are one storage policy; Swift does not look at the case of their names."""
+    """Whether both are one storage policy; Swift ignores the case of their names."""
     return one.casefold() == other.casefold()
 
 
 def set_node_floor(backend: Backend, where: Scope, value: str, by: str) -> GeneratedPolicies:
-    """Set what each object server gives; the same again changes nothing, another value takes its place.
+    """Set the floor on each object server; the same value changes nothing, another value replaces it.
 
-    :raises PolicyErrors: when ``value`` cannot be one, or another policy promises something already
+    :raises PolicyErrors: when ``value`` is not valid, or another policy sets this objective already
     """
     return _set(backend, BW, where, NODE_FLOOR, value, by)
 
@@ -159,7 +159,7 @@ def set_objective(backend: Backend, where: Scope, name: str, value: str, by: str
     """Set one objective; the tenant's others stay, and are switched on with it if they were switched off.
 
     :raises CallerError: when there is no objective ``name``
-    :raises PolicyErrors: when ``value`` cannot be one, or another policy promises something already
+    :raises PolicyErrors: when ``value`` is not valid, or another policy sets this objective already
     """
     refuse_unknown([name], NAMES, "objective")
     return _set(backend, SLO, where, name, value, by)
@@ -185,7 +185,7 @@ def clear_node_floors(backend: Backend, account: str, storage_policy: str, by: s
 def delete_objective(backend: Backend, where: Scope, name: str, by: str) -> GeneratedPolicies:
     """Delete one objective; the tenant's others stay.
 
-    :raises NotFound: when the tenant has it not
+    :raises NotFound: when the tenant does not have it
     """
 
     def change() -> GeneratedPolicies:
@@ -241,19 +241,19 @@ def _settle(
 
 
 def _in_the_way(error: PolicyConflict, where: Scope, others: Iterable[CachedPolicy]) -> str:
-    """The message that names the policy which promises this already, and how to take that back."""
+    """The message that names the policy with this objective, and the call that removes it."""
     for other in others:
         target = other.plan.target
         under = [storage_policy_in(each) for each in bandwidth_actions(other.plan)]
         promises = not other.plan.dynamic and any(where.covers(target.name, each) for each in under)
         if promises and (target.level, target.select) == (TENANT, NAME):
-            what = f"policy `{other.policy.id}` promises this tenant something already: `{other.policy.text}`"
+            what = f"policy `{other.policy.id}` has an objective of this tenant already: `{other.policy.text}`"
             return f"{what}; {_take_back(other)} first"
     return error.problems[0].message
 
 
 def _take_back(cached: CachedPolicy) -> str:
-    """The call that ends what a policy promises."""
+    """The call that removes the objectives of a policy."""
     sort, _, _ = cached.policy.origin.partition("/")
     account, policy = cached.plan.target.name, storage_policy_of(cached)
     under = f"/{policy}" if policy else ""
@@ -271,7 +271,7 @@ def _sentence(target: Target, params: Mapping[str, str], place: str) -> str:
 
 
 def _texts(params: Mapping[str, Scalar], catalogue: Catalogue) -> dict[str, str]:
-    """Parameters as a sentence has them, always in the same order and units."""
+    """Parameters in the form of a sentence, always in the same order and units."""
     info = catalogue.actions[BANDWIDTH]
     return {
         one.name: write_value(value, one.type) if one.type == "rate" else as_word(value)
@@ -281,5 +281,5 @@ def _texts(params: Mapping[str, Scalar], catalogue: Catalogue) -> dict[str, str]
 
 
 def _place(sort: str) -> str:
-    """Where bytes are held back: an object server's rate at the object server."""
+    """The server that throttles: for a rate of an object server, the object server itself."""
     return STORAGE_NODE if sort == BW else ""

@@ -1,1 +1,1 @@
-"""What is known, for every resource: policy cache, vocabulary, guards, nodes, groups."""
+"""State that every resource reads: policy cache, vocabulary, guards, nodes, groups."""

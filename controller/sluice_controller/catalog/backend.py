@@ -1,4 +1,4 @@
-"""The store, policy cache, catalogue and clock that requests work with, made once per process, and what it counts."""
+"""The store, policy cache, catalogue and clock of a process for its requests, and the counters of requests."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ from sluice_volumes.messages import VolumeRecord, is_volume_id
 
 T = TypeVar("T")
 
-# What each worker process counts; ``sluice_controller.api.prometheus.cluster`` shows it.  It is counted in files that
-# all workers share where ``PROMETHEUS_MULTIPROC_DIR`` is set before this is imported (``sluice_controller.app.server``
-# does, before it forks), else in memory.
+# The counters of each worker process; ``sluice_controller.api.prometheus.cluster`` exports them.  They are in files
+# that all workers share if ``PROMETHEUS_MULTIPROC_DIR`` is set before this import (``sluice_controller.app.server``
+# does that before it forks), otherwise in memory.
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"})
 OWN: Final = CollectorRegistry()
 REQUESTS: Final = Counter("sluice_api_requests", "answers given", ["method", "route", "status"], registry=OWN)
 SECONDS: Final = Histogram(
     "sluice_api_request_seconds",
-    "time that answers took",
+    "duration of answers",
     ["method", "route"],
     buckets=(0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0),
     registry=OWN,
@@ -51,14 +51,14 @@ REDIS_ERRORS: Final = Counter("sluice_redis_errors", "commands that Redis did no
 
 
 def count_request(method: str, route: str, status: int, seconds: float) -> None:
-    """One answer; ``route`` is that of the call, not the path of the request."""
+    """Count one answer; ``route`` is that of the call, not the path of the request."""
     known = method if method in _METHODS else "other"
     REQUESTS.labels(known, route, str(status)).inc()
     SECONDS.labels(known, route).observe(seconds)
 
 
 class CountedStore(Store):
-    """A store whose faults are counted."""
+    """A store whose errors are counted."""
 
     def run(self, operation: Operation[T]) -> T:
         try:
@@ -72,17 +72,17 @@ class CountedStore(Store):
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """Handed to services and selectors; they know neither Django nor settings.
+    """Passed to services and selectors, which know neither Django nor settings.
 
-    ``native`` is the vocabulary of what is installed, :attr:`catalogue` that with what is registered.
-    ``code`` is where the code of filters lies, None without such a place; ``volumes`` what sentences may call volumes,
-    None where nobody asks.
-    ``motifs`` are the daemons `sluice-motifs` that run, None where nobody asks.
+    ``native`` is the vocabulary of the installed software, :attr:`catalogue` that with the registered words.
+    ``code`` is the store for the code of filters, None without one; ``volumes`` finds volumes by name for sentences,
+    None without a Cinder.
+    ``motifs`` returns the running daemons `sluice-motifs`, None without motifs.
     ``projects`` are those of Keystone; None without it.
-    ``cinder`` is Cinder as our service user sees it, ``konnectors`` gives the konnector of a node; None
+    ``cinder`` is Cinder with the rights of Sluice's service user, ``konnectors`` gives the konnector of a node; None
     without a Cinder.
     ``history`` is the Redis with the history of metrics.
-    ``now`` is unix time in seconds; ``waiters`` are the places for requests that wait for a roll-out.
+    ``now`` is Unix time in seconds; ``waiters`` are the slots for requests that wait for a roll-out.
     """
 
     config: Config
@@ -102,9 +102,9 @@ class Backend:
 
     @property
     def catalogue(self) -> Catalogue:
-        """The catalogue that sentences are checked against now.
+        """The current catalogue for the check of sentences.
 
-        :raises PeerError: when Redis is away
+        :raises PeerError: when Redis is unreachable
         """
         return self.vocabulary(self.policy_cache.contents())
 
@@ -118,9 +118,9 @@ class Backend:
 
     @property
     def built_in(self) -> Catalogue:
-        """What is installed, and what volumes and motifs add while there are any; nothing that somebody registered.
+        """The installed vocabulary, with that of volumes and motifs if there are any, without registered words.
 
-        :raises PeerError: when Redis is away
+        :raises PeerError: when Redis is unreachable
         """
         native = replace(self.native, known_nodes=self._node_names)
         if self.volumes is not None:
@@ -130,7 +130,7 @@ class Backend:
         return native
 
     def label(self, path: str) -> str:
-        """An account, or what is in it, with the name of its project in front; empty where that is not known."""
+        """An account or a path in it, with its project's name in place of the account; empty if that is not known."""
         account, slash, rest = path.partition("/")
         name = "" if self.projects is None else self.projects.name(account)
         return f"{name}{slash}{rest}" if name else ""
@@ -141,7 +141,7 @@ class Backend:
 
 @lru_cache(maxsize=8)
 def open_backend(config: Config) -> Backend:
-    """The backend of ``config``; connects when it is first asked, hence after the fork."""
+    """The backend of ``config``; it connects at the first request, so after the fork."""
     store = CountedStore(config.redis_url, config.redis_prefix)
     waiters = threading.BoundedSemaphore(config.threads - 1)
     place = SwiftCodeStoreSettings.from_options(asdict(config))
@@ -181,7 +181,7 @@ def _open_cinder(config: Config, store: Store) -> tuple[CinderService | None, No
 
 
 def _named_volumes(cinder: CinderService, config: Config, word: str) -> list[VolumeRecord]:
-    """The volumes of all projects that are called ``word`` or have it as their id.
+    """The volumes of all projects whose name or id is ``word``.
 
     :raises PeerError: when Cinder is away
     """

@@ -20,13 +20,13 @@ from sluice_core.store.records import Committed, Draft
 
 T = TypeVar("T")
 LARGEST_PAGE: Final = 1000
-#: All of it travels in one change when the group is made; who comes or goes later does alone.
+#: A new group with all its members is one change; later changes of members are changes of their own.
 LARGEST_GROUP: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class StoredRecord(Generic[T]):
-    """A thing and the version of its entry; ``created`` in unix milliseconds."""
+    """An object and the version of its entry; ``created`` in Unix milliseconds."""
 
     record: T
     version: int
@@ -36,7 +36,7 @@ class StoredRecord(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """Some things and what the next page begins behind; empty at the end."""
+    """Some objects and the marker of the next page; empty at the end."""
 
     records: Sequence[T]
     next_marker: str
@@ -46,9 +46,9 @@ TT = TypeVar("TT", bound=RegistryRecord)
 
 
 def create(backend: Backend, thing: TT, by: str, rivals: Iterable[str] = ()) -> StoredRecord[TT]:
-    """Put something new; ``rivals`` are kinds in which there must not be one of this name, besides its own.
+    """Create an entry; ``rivals`` are further kinds that must not have an entry of this name.
 
-    :raises Conflict: when there is one
+    :raises Conflict: when the name is taken
     """
     entry = thing.entry(int(backend.now() * 1000), by)
     absent = {f"entry/{kind}/{thing.name}": 0 for kind in (*rivals, entry.kind)}
@@ -59,11 +59,11 @@ def create(backend: Backend, thing: TT, by: str, rivals: Iterable[str] = ()) -> 
 def update(
     backend: Backend, old: StoredRecord[TT], new: TT, by: str, seen: Mapping[str, int] | None = None
 ) -> StoredRecord[TT]:
-    """Put ``new`` in the place of ``old``; nothing is written when they are the same.
+    """Replace ``old`` by ``new``; nothing is written if they are equal.
 
-    :param seen: versions of what else it depends on
+    :param seen: versions of other entries that it depends on
 
-    :raises Conflict: when somebody changed it meanwhile
+    :raises Conflict: when it was changed meanwhile
     """
     if old.record == new:
         return old
@@ -74,7 +74,7 @@ def update(
 
 
 def page(known: Mapping[str, T], limit: int, marker: str = "", prefix: str = "") -> Page[T]:
-    """Things by name, those behind ``marker`` whose name begins with ``prefix``."""
+    """The objects by name, those after ``marker`` whose name begins with ``prefix``."""
     names = [name for name in sorted(known) if name > marker and name.startswith(prefix)] if known else []
     things = [known[name] for name in names[:limit]]
     return Page(things, names[limit - 1] if len(names) > limit else "")
@@ -84,9 +84,9 @@ def page(known: Mapping[str, T], limit: int, marker: str = "", prefix: str = "")
 class RecordKind(Generic[TT]):
     """The records of one kind, for the resources of the registry.
 
-    :param title: what errors call one of them
-    :param users: the ids of the policies that use a record
-    :param changeable: finds a record that may be changed, where that is more than :meth:`find`
+    :param title: the name of the kind in errors
+    :param users: returns the ids of the policies that use a record
+    :param changeable: finds a record and refuses one that cannot be changed; by default :meth:`find`
     """
 
     cls: type[TT]
@@ -96,7 +96,7 @@ class RecordKind(Generic[TT]):
     changeable: Callable[[Backend, str, int | None], StoredRecord[TT]] | None = None
 
     def list_all(self, backend: Backend) -> dict[str, StoredRecord[TT]]:
-        """All records by name, without versions; what makes no sense is left out."""
+        """All records by name, without versions; records that are not valid are left out."""
         prefix = f"{self.kind}/"
         mine = {key: one for key, one in backend.policy_cache.contents().entries.items() if key.startswith(prefix)}
         records = named_records(mine, self.cls, self.kind)
@@ -129,7 +129,7 @@ class RecordKind(Generic[TT]):
         force: bool = False,
         expected: int | None = None,
     ) -> StoredRecord[TT]:
-        """Put what ``revise`` makes of a record in its place; ``revise`` raises ``InUse`` where that hurts a user."""
+        """Replace a record by the result of ``revise``, which raises ``InUse`` if the change breaks a user."""
 
         def change(seen: dict[str, int]) -> StoredRecord[TT]:
             old = (self.changeable or self.find)(backend, name, None)
@@ -142,7 +142,7 @@ class RecordKind(Generic[TT]):
     def delete(self, backend: Backend, name: str, by: str, force: bool, expected: int | None = None) -> None:
         """Delete a record.
 
-        :raises Conflict: when something uses it, unless ``force``
+        :raises Conflict: when a policy uses it, unless ``force`` is given
         """
 
         def change(seen: dict[str, int]) -> None:
@@ -153,7 +153,7 @@ class RecordKind(Generic[TT]):
         reference_guards.unless_used(backend, f"entry/{self.kind}/{name}", change, force)
 
     def refuse_used(self, backend: Backend, record: TT, force: bool) -> None:
-        """A record that policies use is taken away only with ``force``.
+        """Refuse to remove a record that policies use, unless ``force`` is given.
 
         :raises InUse: naming some of them
         """
@@ -164,10 +164,10 @@ class RecordKind(Generic[TT]):
     def drop(
         self, backend: Backend, old: StoredRecord[TT], by: str, seen: Mapping[str, int] | None = None
     ) -> Committed:
-        """Take a record out, whatever uses it.
+        """Remove a record, without a check of its users.
 
-        :param seen: versions of what else that depends on
-        :raises Conflict: when somebody changed it meanwhile
+        :param seen: versions of other entries that this depends on
+        :raises Conflict: when it was changed meanwhile
         """
         key = f"{self.kind}/{old.record.name}"
         expect = {**(seen or {}), f"entry/{key}": old.version}

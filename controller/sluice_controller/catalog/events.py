@@ -1,4 +1,4 @@
-"""The log of events: reads it, waits for more of it, and logs what the API itself decides."""
+"""The log of events: reads it, waits for new events, and logs the API's own."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ID: Final = re.compile(r"[0-9]{13,16}-[0-9]{1,19}")
 
 @dataclass(frozen=True, slots=True)
 class EventPage:
-    """Some events, oldest first; ``last`` is the id behind which the next ones stand, whether they fit or not."""
+    """Some events, oldest first; ``last`` is the id after which the next ones are, whether they fit or not."""
 
     events: tuple[Event, ...]
     last: str
@@ -34,9 +34,9 @@ class EventPage:
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """Which events are wanted: from a severity on, of a node, about a policy.
+    """Selects events by severity, node and policy.
 
-    :param policies: only those about one of these policies; None for all
+    :param policies: only events about one of these policies; None for all
     """
 
     severity: str = INFO
@@ -45,7 +45,7 @@ class EventFilter:
     policies: frozenset[str] | None = None
 
     def matches(self, event: Event) -> bool:
-        """Whether it is one of them; a severity that is not known counts as the highest."""
+        """Whether an event is selected; an unknown severity counts as the highest."""
         if event.severity in SEVERITIES[: SEVERITIES.index(self.severity)]:
             return False
         if self.node not in ("", event.node) or self.policy not in ("", event.policy):
@@ -54,9 +54,9 @@ class EventFilter:
 
 
 def read_position(since: str) -> str:
-    """The id behind which a list begins.
+    """The id after which a list begins.
 
-    :param since: id of an event, or a time; empty for all that are kept
+    :param since: id of an event, or a time; empty for all kept events
     :raises CallerError: when it is neither
     """
     if since == FIRST or _ID.fullmatch(since):
@@ -65,9 +65,9 @@ def read_position(since: str) -> str:
 
 
 def read_marker(marker: str) -> str:
-    """The id behind which the next page begins.
+    """The id after which the next page begins.
 
-    :raises CallerError: when it is none
+    :raises CallerError: when it is not an id
     """
     if _ID.fullmatch(marker) is None:
         raise CallerError(f"`marker` is `{marker}`, expected `next_marker` of the page before")
@@ -75,15 +75,15 @@ def read_marker(marker: str) -> str:
 
 
 def policies_of_accounts(backend: Backend, accounts: frozenset[str]) -> frozenset[str]:
-    """The policies about these accounts and what is in them."""
+    """The policies about these accounts and the objects in them."""
     policies = backend.policy_cache.contents().policies
     return frozenset(name for name, one in policies.items() if one.existing.account in accounts)
 
 
 def list_events(backend: Backend, wanted: EventFilter, after: str, limit: int, seconds: float = 0.0) -> EventPage:
-    """Events behind the id ``after``, oldest first.
+    """Events after the id ``after``, oldest first.
 
-    :param seconds: how long to wait for one, where there is none and a place to wait is free
+    :param seconds: the time to wait for an event, if there is none and a slot to wait is free
     """
     page = _read_page(backend, wanted, after, limit)
     if page.events or seconds <= 0 or not backend.waiters.acquire(blocking=False):
@@ -115,7 +115,7 @@ def _read_page(backend: Backend, wanted: EventFilter, after: str, limit: int) ->
 
 
 def add_event(backend: Backend, kind: str, text: str, **more: Any) -> None:
-    """Log an event of the API; without Redis it is lost, and nothing else happens.
+    """Log an event of the API; if Redis is unreachable, the event is lost and logged as text.
 
     :param more: further fields of :class:`~sluice_core.messages.events.Event`
     """

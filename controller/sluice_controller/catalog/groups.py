@@ -1,9 +1,9 @@
-"""Groups of tenants, of containers and of volumes: made, filled, emptied.
+"""Groups of tenants, of containers and of volumes, and changes of their members.
 
-A member is an account, ``account/container`` or ``account/volume id``; a project's name stands for its account, a
-volume's for its path, and stays beside it as the member's label.  Asking for a member works with either.  Each member
-is an entry of the registry, so a change costs what it changes; its expected version is the group's, which every change
-of a member moves.
+A member is an account, ``account/container`` or ``account/volume id``; a project's name is resolved to its account, a
+volume's to its path, and is kept as the member's label.  Members are found by either name.  Each member
+is an entry of the registry, so the cost of a change does not depend on the size of the group; its expected version is
+the group's, which every change of a member increases.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from sluice_dsl.syntax import ast
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """What a group consists of; ``label`` is empty unless it was named by another word."""
+    """A member of a group; ``label`` is empty unless it was added by another name."""
 
     path: str
     label: str = ""
@@ -38,7 +38,7 @@ class Member:
 
 @dataclass(frozen=True)
 class GroupKind(RecordKind[Group]):
-    """Groups of members of one ``level``; that and ``many`` are what bodies and paths call members."""
+    """Groups of members of one ``level``; ``level`` and ``many`` are the names of members in bodies and paths."""
 
     level: str = ""
     many: str = ""
@@ -55,7 +55,7 @@ class GroupKind(RecordKind[Group]):
 
         :raises NotFound: when there is none
         """
-        # read before its members are: whoever changes one of them changes this version
+        # Read before its members: a change of a member also changes this version.
         found = super().find(backend, name, expected)
         there = backend.policy_cache.contents().entries
         return replace(found, record=groups(there, self.kind, name).get(name, found.record))
@@ -75,10 +75,10 @@ VOLUMES: Final = _kind(VOLUME, "volumes")
 
 
 def create(backend: Backend, kind: GroupKind, data: Any, by: str) -> StoredRecord[Group]:
-    """The group that ``data`` describes.
+    """Create the group that ``data`` describes.
 
-    :raises CallerError: for everything that is wrong with it
-    :raises Conflict: when its name means something
+    :raises CallerError: when ``data`` is not valid
+    :raises Conflict: when its name is taken
     """
     body = Body(data, "name", kind.many)
     name = new_name(body.text("name"))
@@ -94,9 +94,9 @@ def create(backend: Backend, kind: GroupKind, data: Any, by: str) -> StoredRecor
 def update(
     backend: Backend, kind: GroupKind, name: str, data: Any, by: str, expected: int | None = None
 ) -> StoredRecord[Group]:
-    """Add the one member that ``data`` names, or put the members that it lists in the place of all.
+    """Add the one member in ``data``, or replace all members by those in ``data``.
 
-    :raises CallerError: when it does neither or both
+    :raises CallerError: when ``data`` has neither or both
     """
     body = Body(data, kind.level, kind.many)
     if body.has(kind.level) is body.has(kind.many):
@@ -111,7 +111,7 @@ def update(
 def add_member(
     backend: Backend, kind: GroupKind, name: str, member: str, by: str, expected: int | None = None
 ) -> StoredRecord[Group]:
-    """The group with one more member; the same when it is in there already."""
+    """Add a member; a second time changes nothing."""
     members = _resolved(kind, [member], backend.catalogue)
     old = kind.find(backend, name, expected)
     return _update(backend, old, _with(old.record, members), by)
@@ -120,9 +120,9 @@ def add_member(
 def remove_member(
     backend: Backend, kind: GroupKind, name: str, member: str, by: str, expected: int | None = None
 ) -> StoredRecord[Group]:
-    """The group without a member.
+    """Remove a member.
 
-    :raises NotFound: when it is not in there
+    :raises NotFound: when it is not a member
     """
     old = kind.find(backend, name, expected)
     gone = find_member(kind, old.record, member, backend.catalogue).path
@@ -131,9 +131,9 @@ def remove_member(
 
 
 def _update(backend: Backend, old: StoredRecord[Group], new: Group, by: str) -> StoredRecord[Group]:
-    """Put ``new`` in the place of ``old``: only who comes and who goes is written, and the group's own entry.
+    """Replace ``old`` by ``new``: only added and removed members are written, and the group's own entry.
 
-    :raises Conflict: when somebody changed it meanwhile
+    :raises Conflict: when it was changed meanwhile
     """
     if old.record == new:
         return old
@@ -148,9 +148,9 @@ def members(group: Group) -> list[Member]:
 
 
 def find_member(kind: GroupKind, group: Group, member: str, catalogue: Catalogue) -> Member:
-    """The member that was asked for by its path or the words it was added by.
+    """The member with this path, or added by this name.
 
-    :raises NotFound: when it is not in there
+    :raises NotFound: when it is not a member
     """
     for one in members(group):
         if member in (one.path, one.label):
@@ -162,9 +162,9 @@ def find_member(kind: GroupKind, group: Group, member: str, catalogue: Catalogue
 
 
 def resolve_member(level: str, text: str, catalogue: Catalogue) -> Member:
-    """What ``text`` names, as a sentence would take it behind TENANT, CONTAINER or VOLUME.
+    """The member called ``text``, resolved like a name after TENANT, CONTAINER or VOLUME in a sentence.
 
-    :raises CallerError: when it cannot be one
+    :raises CallerError: when it is not a valid name
     """
     reporter = Reporter(text)
     target = resolve_target(ast.Target(level, NAME, ast.Word(text, span=(0, len(text)))), catalogue, reporter)
@@ -180,7 +180,7 @@ def _resolved(kind: GroupKind, texts: Sequence[str], catalogue: Catalogue) -> li
 
 
 def _with(group: Group, more: Iterable[Member]) -> Group:
-    """``group`` and ``more`` members, each once."""
+    """``group`` with ``more`` members, without duplicates."""
     labelled = group.labels_by_member()
     for one in more:
         labelled[one.path] = one.label or labelled.get(one.path, "")

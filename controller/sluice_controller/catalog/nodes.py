@@ -1,15 +1,15 @@
-"""Nodes and actor hosts as they report themselves: how far they are with changes, waiting for them, their health.
+"""Reports of nodes and actor hosts: acknowledged changes, waits for them, and the health of dependencies.
 
-A node enforces a policy when its agent lives, is well, stands in the current history, has
-acknowledged the epoch of the policy's last change, and refused none of its assignments.  Every
-node that does not is named exactly once, under the reason that an operator acts on first.  A policy
+A node enforces a policy when its agent is alive and well, has the current history, has
+acknowledged the epoch of the policy's last change, and refused none of its assignments.  Every other
+node is named exactly once, under the reason that an operator has to remove first.  A policy
 about volumes alone is enforced by the nodes that have a konnector.
 
 A request that waits for a roll-out occupies a thread of its worker.  One thread always stays free for other requests:
-a request that finds no free place is answered at once with the present state of the roll-out.
+a request that finds no free slot is answered at once with the present state of the roll-out.
 
-The actor host that allocates bandwidth reports it each second (``sluice_core.messages.bandwidth_report``).  A report
-is of use while it is fresh; nobody allocates when there is none, or an old one alone.
+The actor host that allocates bandwidth reports each second (``sluice_core.messages.bandwidth_report``).  Only a fresh
+report counts; without one, no host allocates.
 ``sluice_controller.bandwidth.report_tables`` makes lists of it.
 """
 
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 OK: Final = "ok"
 AWAY: Final = "away"
 DEGRADED: Final = "degraded"
-#: Seconds that a request may wait at most, and those between two looks.
+#: The longest wait of a request, in seconds, and the seconds between two checks.
 LONGEST_WAIT: Final = 30.0
 _STEP: Final = 0.02
 
@@ -54,7 +54,7 @@ class Cluster:
     nodes: tuple[NodeReport, ...]
     now: float
     timeout: float
-    #: Reads what services of third parties answered, by assignment; asked once, where a policy needs it.
+    #: Reads the answers of third parties' services, by assignment; called once, if a policy needs them.
     read_services: Callable[[], Mapping[str, ServiceState]] = dict
 
     def state(self, node: NodeReport) -> str:
@@ -62,12 +62,12 @@ class Cluster:
         return AWAY if self.now - node.at > self.timeout else node.state
 
     def pending(self, epoch: int) -> bool:
-        """Whether a node that lives and is well has yet to acknowledge ``epoch``."""
+        """Whether a node that is alive and well has not acknowledged ``epoch`` yet."""
         return bool(self.groups.astray) or self.groups.slowest < epoch
 
     @cached_property
     def konnectors(self) -> Cluster:
-        """The same of the nodes that have volumes."""
+        """The same cluster with only the nodes that have a konnector."""
         return replace(self, nodes=tuple(one for one in self.nodes if one.konnector))
 
     @cached_property
@@ -77,7 +77,7 @@ class Cluster:
 
     @cached_property
     def groups(self) -> Groups:
-        """The nodes grouped by state, once for all policies."""
+        """The nodes grouped by state, computed once for all policies."""
         groups = Groups()
         for node in self.nodes:
             state = self.state(node)
@@ -94,9 +94,9 @@ class Cluster:
 
 @dataclass(slots=True)
 class Groups:
-    """``current`` nodes live, are well and stand in the current history, ``slowest`` is their least epoch.
+    """``current`` nodes are alive and well and have the current history, ``slowest`` is their least epoch.
 
-    ``refusals`` maps a policy to node and reasons, of the current nodes alone.
+    ``refusals`` maps a policy to nodes and reasons, of the current nodes alone.
     """
 
     away: list[str] = field(default_factory=list)
@@ -107,7 +107,7 @@ class Groups:
     refusals: dict[str, dict[str, dict[str, None]]] = field(default_factory=dict)
 
     def add(self, node: NodeReport) -> None:
-        """One more current node."""
+        """Add a current node."""
         self.current.append(node)
         self.slowest = min(self.slowest, node.epoch)
         for assignment, reason in node.refused.items():
@@ -116,7 +116,7 @@ class Groups:
 
 
 def cluster_now(backend: Backend) -> Cluster:
-    """The nodes and the change they should have applied."""
+    """The nodes and the newest change."""
     head = backend.store.head()
     nodes, config = tuple(backend.store.nodes()), backend.config
     return Cluster(head, nodes, backend.now(), config.node_timeout, backend.store.service_states)
@@ -124,7 +124,7 @@ def cluster_now(backend: Backend) -> Cluster:
 
 @dataclass(frozen=True, slots=True)
 class NodeFilter:
-    """Selects nodes: behind a name, in a state, with refusals."""
+    """Selects nodes: after a name, in a state, with refusals."""
 
     after: str = ""
     state: str = ""
@@ -152,9 +152,9 @@ def find_node(cluster: Cluster, node: str) -> NodeReport:
 
 @dataclass(slots=True)
 class Enforcement:
-    """``nodes`` of ``total`` enforce a policy, or have a revision of code; each of the others is in one of the lists.
+    """``nodes`` of ``total`` enforce a policy, or have a revision of code; each other node is in one of the lists.
 
-    Those in ``refused`` are described by ``node``, ``reason``, and for code the ``revision`` that they have instead.
+    Those in ``refused`` are described by ``node``, ``reason``, and for code the ``revision`` that they run instead.
     """
 
     total: int
@@ -167,12 +167,12 @@ class Enforcement:
 def enforcement(policy_id: str, epoch: int, cluster: Cluster, services: Mapping[str, str] | None = None) -> Enforcement:
     """The enforcement of ``policy_id``, last changed at ``epoch``, on every node and by every service.
 
-    :param services: assignment id → keyword, of what the policy has services of third parties do; None for a policy
-        without such filters.  What is in force beside these is found by itself.
+    :param services: assignment id → keyword, of the policy's filters that services of third parties enforce; None
+        without such filters.  Assignments in force besides these are found here.
     """
     groups = cluster.groups
     late = [] if groups.slowest >= epoch else [one.node for one in groups.current if one.epoch < epoch]
-    # what a node refuses counts once it has acknowledged the change that it is about
+    # A refusal counts once the node has acknowledged the change.
     refusals = groups.refusals.get(policy_id, {})
     refused = [{"node": node, "reason": "; ".join(reasons)} for node, reasons in refusals.items() if node not in late]
     outcome = Enforcement(
@@ -190,7 +190,7 @@ def enforcement(policy_id: str, epoch: int, cluster: Cluster, services: Mapping[
 def _add_services(
     outcome: Enforcement, policy_id: str, expected: Mapping[str, str], states: Mapping[str, ServiceState]
 ) -> None:
-    """Count each call that is due like a node: accepted, failed with the reason, or waiting."""
+    """Count each due call like a node: accepted, failed with the reason, or waiting."""
     mine = {name: one for name, one in states.items() if one.policy == policy_id and not one.undo}
     for name in sorted(expected.keys() | mine.keys()):
         state = mine.get(name)
@@ -206,10 +206,10 @@ def _add_services(
 
 
 def dependency_health(backend: Backend) -> dict[str, str]:
-    """``ok`` or ``degraded`` for each; no details, anybody may ask.
+    """``ok`` or ``degraded`` for each; without details, because no token is needed.
 
-    ``actors``: a host lives; ``broker``: one that lives is connected to it; ``nodes``: all are well; ``keystone``,
-    where it says who asks: it answers.
+    ``actors``: a host is alive; ``broker``: an alive host is connected to it; ``nodes``: all are well; ``keystone``, if
+    it authenticates callers: it answers.
     """
     return {**_of_redis(backend), **_of_keystone(backend)}
 
@@ -236,20 +236,20 @@ def _of_redis(backend: Backend) -> dict[str, str]:
 
 
 def is_alive(backend: Backend, host: Mapping[str, Any]) -> bool:
-    """Whether an actor host has spoken lately, by its report."""
+    """Whether an actor host has reported lately."""
     at = host.get("at")
     return isinstance(at, int | float) and backend.now() - at <= backend.config.node_timeout
 
 
 def wait_acknowledged(backend: Backend, epoch: int, seconds: float) -> bool:
-    """Whether ``epoch`` is acknowledged by all live nodes, at most ``seconds`` from now."""
+    """Wait until all live nodes have acknowledged ``epoch``, at most ``seconds``; return whether they have."""
     return wait_until(backend, lambda: not cluster_now(backend).pending(epoch), seconds)
 
 
 def wait_until(backend: Backend, done: Callable[[], bool], seconds: float, step: float = _STEP) -> bool:
-    """Whether ``done`` comes true, at most ``seconds`` from now; nothing is asked where there is no place to wait.
+    """Wait until ``done`` is true, at most ``seconds``; return whether it is, False at once without a free slot.
 
-    :param step: seconds between two times that it is asked
+    :param step: seconds between two calls of ``done``
     """
     if seconds <= 0 or not backend.waiters.acquire(blocking=False):
         return False
@@ -266,23 +266,23 @@ def wait_until(backend: Backend, done: Callable[[], bool], seconds: float, step:
 
 
 def current_report(backend: Backend, idle: bool = False) -> BandwidthReport | None:
-    """The last report; None when it is older than :data:`REPORT_FRESH` seconds, or there is none.
+    """The last report; None if it is older than :data:`REPORT_FRESH` seconds, or there is none.
 
-    :param idle: with the flows that are idle, which are many and to be read besides
-    :raises PeerError: when Redis is away
+    :param idle: with the idle flows, which are many and need a further read
+    :raises PeerError: when Redis is unreachable
     """
     return report_and_age(backend, idle)[0]
 
 
 def report_and_age(backend: Backend, idle: bool = False) -> tuple[BandwidthReport | None, float]:
-    """The same, and how many seconds old it is: infinitely when there is none.
+    """The last report, and its age in seconds, infinite without one.
 
-    :raises PeerError: when Redis is away
+    :raises PeerError: when Redis is unreachable
     """
     report, left = backend.store.run(read_bandwidth_report(backend.store.keys))
     if report is None:
         return None, math.inf
-    # Redis' own clock says how old it is; those of two hosts may be apart
+    # The age comes from Redis' own clock; the clocks of two hosts may differ.
     age = REPORT_RETENTION - left if left >= 0 else backend.now() - report.at
     if age > REPORT_FRESH:
         return None, math.inf
@@ -292,9 +292,9 @@ def report_and_age(backend: Backend, idle: bool = False) -> tuple[BandwidthRepor
 
 
 def shortfall(report: BandwidthReport | None, policy_id: str, parameter: str = "") -> dict[str, float] | None:
-    """What is missing to keep the promise of a policy, or that of one ``parameter`` of it.
+    """The bandwidth that the objectives of a policy lack, or that of one ``parameter`` of it.
 
-    None when nothing is, or nobody measures.
+    None if nothing is missing, or no host measures.
     """
     missing = None
     if report is not None:

@@ -9,9 +9,9 @@ trip when nothing changed.  Its contents are immutable; a refresh replaces them.
   a second.
 * ``head`` is read before the documents.  A change between the two is applied a second time, which does no harm.
 
-Of each policy's state, what its actor wrote last, one word is kept for filters and counts: states hold what an actor
-continues from, and are large.  Every commit counts up one number in Redis, and each state has the number of the commit
-that wrote it.  So one look says that nothing changed, and otherwise only states with another number are read.
+Of each policy's state, which its actor writes, only the status is kept, for filters and counts: a state contains all
+data from which an actor continues, and is large.  Every commit increments a number in Redis, and each state has the
+number of its commit.  So one read shows that nothing changed, and otherwise only states with another number are read.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ FAILED: Final = "failed"
 DISABLED: Final = "disabled"
 STATES: Final = (ACTIVE, WAITING, FAILED, DISABLED)
 
-#: Seconds after which a cache at rest looks whether it is still the same stream.
+#: Seconds after which an idle cache checks that the stream is still the same.
 _LOOK_AGAIN: Final = 1.0
 
 
@@ -64,17 +64,17 @@ class CachedPolicy:
 
     @cached_property
     def position(self) -> tuple[int, str]:
-        """Where it stands in lists: by age, then by id."""
+        """Its position in lists: by age, then by id."""
         return self.policy.created, self.policy.id
 
     @cached_property
     def existing(self) -> ExistingPolicy:
-        """The same as the compiler wants it."""
+        """The policy in the form for the compiler."""
         return ExistingPolicy(self.policy.id, self.plan)
 
     @cached_property
     def tenants(self) -> tuple[str, str] | tuple[()]:
-        """The account that it is about or in, and how its sentence calls that; none of a group, ALL or the cluster."""
+        """The account of its target, and its name in the sentence; empty for a group, ALL or the cluster."""
         target = self.plan.target
         if target.select != NAME:
             return ()
@@ -82,16 +82,16 @@ class CachedPolicy:
 
     @cached_property
     def searchable(self) -> str:
-        """What a text is looked for in, in lower case: its sentence, as written too, and the account it is about."""
+        """The texts that a search covers, in lower case: its sentence, also as sent, and the account of its target."""
         return "\n".join({self.policy.text, self.policy.source, self.plan.target.name}).casefold()
 
     def sentences(self) -> list[Sentence]:
-        """Its canonical text, parsed; parsing takes a millisecond, and trees of all policies would fill the memory."""
+        """Its canonical text, parsed; parsing takes a millisecond, and the trees of all would fill the memory."""
         return parse(self.policy.text, Reporter(self.policy.text))
 
 
 class PolicyLists:
-    """All policies by age: sorted when that is first asked for; a newer policy is appended, not sorted in."""
+    """All policies by age: sorted at the first use; a newer policy is appended, not sorted in."""
 
     def __init__(self, policies: Mapping[str, CachedPolicy]) -> None:
         self._policies = policies
@@ -103,11 +103,11 @@ class PolicyLists:
 
     @cached_property
     def existing(self) -> tuple[ExistingPolicy, ...]:
-        """The same as the compiler wants them."""
+        """All policies in the form for the compiler."""
         return tuple(map(attrgetter("existing"), self.ordered))
 
     def following(self, policies: Mapping[str, CachedPolicy], changed: Collection[str]) -> PolicyLists:
-        """The lists of ``policies``, which differ from these in the policies ``changed``."""
+        """The lists of ``policies``, which differ from these only in the policies ``changed``."""
         made = PolicyLists(policies)
         fresh = (policies[name] for name in changed if name in policies and name not in self._policies)
         added = sorted(fresh, key=attrgetter("position"))
@@ -120,23 +120,23 @@ class PolicyLists:
 
 
 class EntryVocabulary:
-    """The vocabulary of the registry's entries, made when it is first asked for."""
+    """The vocabulary of the registry's entries, made at its first use."""
 
     def __init__(self, entries: Mapping[str, Entry]) -> None:
         self._entries = entries
 
     @cached_property
     def index(self) -> VocabularyIndex:
-        """What the entries add to the vocabulary."""
+        """The words that the entries add to the vocabulary."""
         return VocabularyIndex.from_entries(self._entries)
 
 
 @dataclass(frozen=True)
 class CacheContents:
-    """Everything at one moment; ``epochs`` says since when each policy stands as it does.
+    """All documents at one moment; ``epochs`` is the last change of each policy.
 
-    ``upload_epochs`` says the same of uploads that changed since this process looks on; of others it is not known.
-    ``lists`` and ``words`` are passed on while what they are made of is the same.
+    ``upload_epochs`` is the last change of the uploads that changed since this process started; others are not known.
+    ``lists`` and ``words`` are reused while their inputs do not change.
     """
 
     head: Head
@@ -150,7 +150,7 @@ class CacheContents:
 
     @property
     def vocabulary(self) -> VocabularyIndex:
-        """What the entries add to the vocabulary."""
+        """The words that the entries add to the vocabulary."""
         return self.words.index
 
     @property
@@ -160,12 +160,12 @@ class CacheContents:
 
     @property
     def existing(self) -> tuple[ExistingPolicy, ...]:
-        """The same as the compiler wants them."""
+        """All policies in the form for the compiler."""
         return self.lists.existing
 
 
 class PolicyCache:
-    """Safe to share between threads, not across a fork; does not connect when made."""
+    """Safe to share between threads, not across a fork; does not connect when it is created."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -175,9 +175,9 @@ class PolicyCache:
         self._looked = 0.0
 
     def contents(self) -> CacheContents:
-        """What stands in Redis now.
+        """The current contents of Redis.
 
-        :raises PeerError: when Redis is away
+        :raises PeerError: when Redis is unreachable
         """
         with self._lock:
             self._contents = self._refreshed(self._contents, self._store.head())
@@ -195,7 +195,7 @@ class PolicyCache:
         return old
 
     def _strayed(self, position: Head, head: Head) -> bool:
-        """Whether the stream has another change than the one that we stand at."""
+        """Whether the stream has another change at ``position`` than the one that was applied."""
         now = time.monotonic()
         if not position.history or (head == position and now - self._looked < _LOOK_AGAIN):
             return False
@@ -247,13 +247,13 @@ def _with_entries(old: CacheContents, changes: list[Change]) -> CacheContents:
             entries.pop(name, None)
         entries.update((one.key, one) for one in change.entries)
     touched = {name for change in changes for name in (*change.entry_drops, *(one.key for one in change.entries))}
-    # who is in a group is no word
+    # A change of a group's members does not change the words.
     same = all(is_member(name) or old.entries.get(name) == entries.get(name) for name in touched)
     return replace(old, entries=entries, words=old.words if same else EntryVocabulary(entries))
 
 
 def decode_policy(policy: Policy, version: int) -> CachedPolicy | None:
-    """The policy with its plan; None, and an error in the log, when the plan cannot be read."""
+    """The policy with its plan; None, with an error in the log, if the plan cannot be read."""
     try:
         return CachedPolicy(policy, version, Plan.from_data(policy.plan))
     except DecodeError as error:
@@ -262,7 +262,7 @@ def decode_policy(policy: Policy, version: int) -> CachedPolicy | None:
 
 
 class PolicyStatuses:
-    """The statuses of all policies; safe to share between threads, does not connect when made."""
+    """The statuses of all policies; safe to share between threads, does not connect when it is created."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -276,7 +276,7 @@ class PolicyStatuses:
     def current(self, contents: CacheContents) -> Mapping[str, str]:
         """Policy id → one of :data:`STATES`, of all policies in ``contents``.
 
-        :raises PeerError: when Redis is away
+        :raises PeerError: when Redis is unreachable
         """
         with self._lock:
             commit = (contents.head.history, self._store.version("*"))
@@ -288,9 +288,9 @@ class PolicyStatuses:
             return self._statuses
 
     def _refresh(self, policies: Mapping[str, CachedPolicy]) -> None:
-        """Read the states that were written since.
+        """Read the states that were written since the last read.
 
-        The numbers are read before the states: a state that is newer than its number is read once more, never missed.
+        The numbers are read before the states: a state newer than its number is read once more, never missed.
         """
         versions = state_versions(self._store, [name for name, one in policies.items() if one.policy.dynamic])
         changed = [name for name, version in versions.items() if version != self._versions.get(name)]
@@ -302,7 +302,7 @@ class PolicyStatuses:
 
 
 def policy_status(cached: CachedPolicy, written: str | None) -> str:
-    """A static policy is active; a dynamic one whose actor has written nothing yet is waiting."""
+    """A static policy is active; a dynamic one whose actor has not written a state yet is waiting."""
     if not cached.policy.enabled:
         return DISABLED
     if not cached.policy.dynamic:
@@ -311,9 +311,9 @@ def policy_status(cached: CachedPolicy, written: str | None) -> str:
 
 
 def state_versions(store: Store, policies: Sequence[str]) -> dict[str, int]:
-    """Policy id → the number of the commit that wrote its state, of some policies; those without one are left out.
+    """Policy id → the number of the commit that wrote its state, for some policies; those without one are left out.
 
-    :raises PeerError: when Redis is away
+    :raises PeerError: when Redis is unreachable
     """
     if not policies:
         return {}
@@ -326,9 +326,9 @@ def state_versions(store: Store, policies: Sequence[str]) -> dict[str, int]:
 
 
 def states_of(store: Store, policies: Sequence[str]) -> dict[str, PolicyState]:
-    """Policy id → what its actor wrote, of some policies; those of which nothing was written are left out.
+    """Policy id → the state that its actor wrote, for the given policies; those without one are left out.
 
-    :raises PeerError: when Redis is away
+    :raises PeerError: when Redis is unreachable
     """
     if not policies:
         return {}

@@ -1,19 +1,19 @@
 """The policies that use a registered word, and optimistic locking between them and changes of the word.
 
-A word in use is not deleted or changed.  A commit is guarded against others of sentences, of the registered words that
-they use, and of other sentences for the same target.
+A word in use is not deleted or changed.  A commit of a sentence is guarded against concurrent changes of the registered
+words that it uses, and against other sentences for the same target.
 
 The race: one request creates a policy about a group while another deletes the group, because no policy uses it yet.
-Both checks pass, and the policy that remains means nothing.  Therefore
+Both checks pass, and the remaining policy has a group that does not exist.  Therefore
 
 * a request that writes a policy expects each registered word in it at the version that it was compiled with
   (:func:`referenced_versions`);
-* a request that writes a static policy also expects that since then nobody wrote another for the same target, which
-  it may contradict;
-* a request that deletes an unused word expects the version of the whole configuration that it searched for users
+* a request that writes a static policy also expects that since then no other policy was written for the same target,
+  which it may contradict;
+* a request that deletes an unused word expects the version of the whole configuration in which it searched for users
   (:func:`unless_used`).
 
-The store refuses the commit that comes second; its request then starts again (:func:`retry_conflicts`).
+The store refuses the second commit; its request then starts again (:func:`retry_conflicts`).
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ from sluice_core.store.operation import Operation
 from sluice_dsl.compile import Compiled, PolicyConflict
 from sluice_dsl.syntax.ast import Condition, Sentence, clauses
 
-#: Policies that an error names.
+#: The maximum number of policies in an error.
 _NAMED: Final = 5
 
 
 class InUse(Conflict):
-    """Policies use it; another attempt would fail as well."""
+    """Policies use the word; another attempt would fail as well."""
 
 
 def used_words(sentence: Sentence) -> Iterator[tuple[str, str]]:
-    """Kind and name of each alias and coined term that a sentence may name; more than are registered."""
+    """Kind and name of each alias and term that a sentence may use; also of words that are not registered."""
     name = sentence.target.name
     if name is not None:
         yield from ((ALIAS, name.text), (ALIAS, name.text.partition("/")[0]))
@@ -63,20 +63,18 @@ def used_words(sentence: Sentence) -> Iterator[tuple[str, str]]:
 
 
 def refuse_used(what: str, users: Iterable[str], force: bool) -> None:
-    """Taking ``what`` away needs ``force`` while policies use it.
+    """Refuse to remove ``what`` while policies use it, unless ``force`` is given.
 
-    :raises InUse: naming some of them
+    :raises InUse: naming some of the policies
     """
     used_by = [] if force else list(users)
     if used_by:
         verb = "uses" if len(used_by) == 1 else "use"
-        raise InUse(
-            f"{what} is in use: policies {name_some(used_by)} {verb} it; delete them first, or insist with `force`"
-        )
+        raise InUse(f"{what} is in use: policies {name_some(used_by)} {verb} it; delete them first, or use `force`")
 
 
 def name_some(names: Sequence[str], most: int = _NAMED) -> str:
-    """The first ``most`` of what an error names, and how many more there are."""
+    """The first ``most`` of the names, and the number of the others."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(f"`{one}`" for one in names[:most]) + more
 
@@ -89,7 +87,7 @@ def policies_about_group(contents: CacheContents, group: Group) -> Iterator[str]
 
 
 def policies_of_origin(contents: CacheContents, origin: str) -> Iterator[str]:
-    """Policies that a stereotype or a deployment wrote."""
+    """Policies written by a stereotype or a deployment."""
     return (one.policy.id for one in contents.ordered if one.policy.origin == origin)
 
 
@@ -104,12 +102,12 @@ def policies_watching(contents: CacheContents, name: str) -> Iterator[str]:
 
 
 def policies_using_term(contents: CacheContents, term: Term) -> Iterator[str]:
-    """Policies whose sentence names the coined term."""
+    """Policies whose sentence uses the term."""
     return _writing(contents, term.name, lambda sentence: term.name in map(str.upper, _values(sentence.condition)))
 
 
 def policies_using_alias(contents: CacheContents, alias: Alias) -> Iterator[str]:
-    """Policies that set a filter, ask for a metric, or are about a target or something below it, by the alias."""
+    """Policies that use the alias: as a filter, as a metric, or as their target or a path above it."""
     uses = {FILTER: _is_set, METRIC: _is_watched, TARGET: _is_below}[alias.of]
     return _writing(contents, alias.name, lambda sentence: uses(sentence, alias.name))
 
@@ -128,7 +126,7 @@ def _is_below(sentence: Sentence, alias: str) -> bool:
 
 
 def _writing(contents: CacheContents, word: str, uses: Callable[[Sentence], bool]) -> Iterator[str]:
-    """Reading a sentence costs a millisecond, so only those are read in which the word may stand."""
+    """Parsing a sentence takes a millisecond, so only the sentences that contain the word as text are parsed."""
     plain = word.isascii() and word.isprintable() and not set(word) & set("\"'\\")
     for one in contents.ordered:
         if (not plain or word.casefold() in one.policy.text.casefold()) and any(map(uses, one.sentences())):
@@ -143,7 +141,7 @@ def _subjects(condition: Condition | None) -> Iterator[str]:
     return (one.subject.text for one in clauses(condition))
 
 
-#: How often a change is tried again that lost a race against another one.
+#: Attempts of a change that loses races against others.
 ATTEMPTS: Final = 5
 
 T = TypeVar("T")
@@ -153,12 +151,12 @@ class _Superseded(Conflict):
     """A concurrent change came first; another attempt would undo it."""
 
 
-#: Conflicts that stay when the change is tried again.
+#: Conflicts that another attempt would meet again.
 _FINAL: Final = (InUse, PolicyConflict, Fenced, _Superseded)
 
 
 def referenced_versions(backend: Backend, contents: CacheContents, compiled: Iterable[Compiled]) -> dict[str, int]:
-    """What ``compiled`` was compiled against, with the versions at which it is as in ``contents``.
+    """The versions of everything that ``compiled`` depends on, as in ``contents``.
 
     These are the registered words that it uses, and the scopes of static policies.
 
@@ -170,7 +168,7 @@ def referenced_versions(backend: Backend, contents: CacheContents, compiled: Ite
     if not words and not scopes:
         return {}
     versions = backend.store.run(_versions(backend.store.keys.versions, [*words, *sorted(scopes)]))
-    # versions come before what they guard
+    # Versions are read before the documents that they guard.
     now = backend.policy_cache.contents()
     for name in words:
         if _meaning(now, name) != _meaning(contents, name):
@@ -181,32 +179,32 @@ def referenced_versions(backend: Backend, contents: CacheContents, compiled: Ite
 
 
 def _written_scopes(old: CacheContents, new: CacheContents) -> set[str]:
-    """Names of versions of the scopes of static policies that are in ``new`` and were not in ``old``."""
+    """Names of versions of the scopes of static policies that are in ``new`` and not in ``old``."""
     written = (one.plan for name, one in new.policies.items() if one is not old.policies.get(name))
     return {scope_version(plan.target) for plan in written if not plan.dynamic}
 
 
 def unless_used(backend: Backend, thing: str, change: Callable[[dict[str, int]], T], force: bool = False) -> T:
-    """Call ``change`` with the versions to expect in its commit; it raises :class:`usage.InUse` when it finds users.
+    """Call ``change`` with the versions to expect in its commit; it raises :class:`InUse` if it finds users.
 
     It is called again when the configuration changed meanwhile.  With ``force`` only ``thing`` itself is guarded.
 
-    :param thing: the name of the version of what ``change`` changes
-    :raises Conflict: when that was changed meanwhile
+    :param thing: the name of the version of the changed object
+    :raises Conflict: when the object was changed meanwhile
     """
     first = backend.store.version(thing)
 
     def once() -> T:
         seen = {} if force else {CONFIGURATION: backend.store.version(CONFIGURATION)}
         if backend.store.version(thing) != first:
-            raise _Superseded(f"`{thing}` was changed by somebody else just now")
+            raise _Superseded(f"`{thing}` was changed by another request meanwhile")
         return change(seen)
 
     return retry_conflicts(once)
 
 
 def retry_conflicts(change: Callable[[], T], exhausted: str = "") -> T:
-    """Call ``change`` again while it loses a race; a conflict that would remain is raised at once.
+    """Call ``change`` again while it loses a race; raise at once a conflict that another attempt would meet again.
 
     :param exhausted: message of the conflict after the last attempt, instead of its own
     """
@@ -222,7 +220,7 @@ def retry_conflicts(change: Callable[[], T], exhausted: str = "") -> T:
 
 
 def _names(compiled: Compiled) -> Iterator[str]:
-    """Names of versions of everything registered that a policy may use; not all of them exist."""
+    """Names of versions of all registered words that a policy may use; not all of them exist."""
     target = compiled.plan.target
     if target.select == GROUP:
         yield f"entry/{group_kinds(target.level).group}/{target.name}"

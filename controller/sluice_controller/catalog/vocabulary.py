@@ -39,13 +39,13 @@ REMEMBERED: Final = 1.0
 
 
 class KnownVolumes:
-    """The volumes that sentences may name: those of Cinder, or without it those that Sluice has records of.
+    """The volumes that sentences may name: those of Cinder, or without Cinder those with a record of Sluice.
 
-    A cluster has volumes when there is a Cinder, a node has a konnector, or a volume has a record.  Reads Redis at most
-    once in :data:`REMEMBERED` seconds, and once more for a name that was not there then, so that a new volume can be
+    A cluster has volumes if there is a Cinder, a node has a konnector, or a volume has a record.  Reads Redis at most
+    once in :data:`REMEMBERED` seconds, and once more for an unknown name, so that a new volume can be
     named at once.
 
-    :param search: the volumes of all projects that are called so, or have this id; None without a Cinder
+    :param search: finds the volumes of all projects with a name or id; None without a Cinder
     """
 
     def __init__(
@@ -63,9 +63,9 @@ class KnownVolumes:
         self._read_at = float("-inf")
 
     def extend(self, native: Catalogue) -> Catalogue:
-        """``native`` with volumes, when the cluster has any.
+        """``native`` with volumes, if the cluster has any.
 
-        :raises PeerError: when Redis is away
+        :raises PeerError: when Redis is unreachable
         """
         with self._lock:
             self._refresh(REMEMBERED)
@@ -108,9 +108,9 @@ class KnownVolumes:
 
 
 def filter_info(upload: Upload) -> ActionInfo:
-    """What a registered filter with code is to the language.
+    """The description of a registered filter with code for the language.
 
-    :raises BadUpload: when its description makes no sense
+    :raises BadUpload: when its description is not valid
     """
     if upload.environment == NATIVE:
         return native_info(upload)
@@ -127,7 +127,7 @@ def with_uploads(native: Catalogue, uploads: Mapping[str, Upload]) -> Catalogue:
                 words[upload.keyword] = filter_info(upload)
             elif upload.kind == METRIC_CODE and upload.running:
                 measured[upload.keyword] = metric_info(upload)
-        except SluiceError as error:  # registered by a version that knew more
+        except SluiceError as error:  # registered by a newer version
             log.error("skipped registered %s `%s`: %s", upload.kind, upload.keyword, error)
     if measured:
         native = replace(native, metrics={**measured, **native.metrics})
@@ -138,18 +138,18 @@ def with_uploads(native: Catalogue, uploads: Mapping[str, Upload]) -> Catalogue:
 
 
 def _explicit(available: bool) -> dict[str, ActionInfo]:
-    """The word by which clients may run storlets themselves: of use once there are some."""
+    """The keyword with which clients run storlets themselves; available once there are storlets."""
     return {StorletInvocation.info.keyword: replace(StorletInvocation.info, available=available)}
 
 
 def with_projects(native: Catalogue, config: Config) -> Catalogue:
-    """``native`` with the names of Keystone's projects as tenants; connects when the first one is looked up."""
+    """``native`` with the names of Keystone's projects as tenants; connects at the first look-up."""
     prefix = config.reseller_prefix
     return replace(native, tenants=ProjectAccounts(session_opener(config), prefix), account_prefix=prefix)
 
 
 def session_opener(config: Config) -> Callable[[], Session]:
-    """A function that opens a session of our service user, who may read all projects."""
+    """A function that opens a session of Sluice's service user, which may read all projects."""
 
     def open_session() -> Session:
         from sluice_controller.identity.keystone import read_conf, system_session
@@ -161,7 +161,7 @@ def session_opener(config: Config) -> Callable[[], Session]:
 
 
 def build_catalogue(default_tenant: str = "", erasure_coded: str = "") -> Catalogue:
-    """What sentences are checked against; an installed filter takes the place of a known word.
+    """The catalogue for the check of sentences; an installed filter replaces a built-in word.
 
     :param erasure_coded: containers, separated by commas
     """
@@ -175,7 +175,7 @@ def build_catalogue(default_tenant: str = "", erasure_coded: str = "") -> Catalo
 
 
 def account_of(native: Catalogue, tenant: str) -> str:
-    """The account of a tenant, which may be called by its project's name, as in sentences.
+    """The account of a tenant, which may be given by its project's name, as in sentences.
 
     :raises CallerError: when it is neither a project nor an account
     """
@@ -188,7 +188,7 @@ def account_of(native: Catalogue, tenant: str) -> str:
 
 
 class KnownMotifs:
-    """Reads Redis at most once in :data:`REMEMBERED` seconds, and each time while no daemon is known."""
+    """Reads Redis at most once in :data:`REMEMBERED` seconds, and at each call while no daemon is known."""
 
     def __init__(self, store: Store, now: Callable[[], float] = time.monotonic) -> None:
         self._store = store
@@ -198,9 +198,9 @@ class KnownMotifs:
         self._read_at = float("-inf")
 
     def daemons(self) -> Sequence[MotifDaemon]:
-        """The daemons that run.
+        """The running daemons.
 
-        :raises PeerError: when Redis is away
+        :raises PeerError: when Redis is unreachable
         """
         with self._lock:
             now = self._now()
@@ -210,9 +210,9 @@ class KnownMotifs:
             return self._daemons
 
     def templates(self) -> dict[str, MotifTemplate]:
-        """The templates that every daemon knows, by keyword: any of them may have to make an object again.
+        """The templates that every daemon has, by keyword: any daemon may have to expand an object.
 
-        :raises PeerError: when Redis is away
+        :raises PeerError: when Redis is unreachable
         """
         daemons = self.daemons()
         if not daemons:
@@ -222,9 +222,9 @@ class KnownMotifs:
         return {keyword: known[0][keyword] for keyword in sorted(common)}
 
     def extend(self, native: Catalogue) -> Catalogue:
-        """``native`` with motifs, when a daemon runs.
+        """``native`` with motifs, if a daemon runs.
 
-        :raises PeerError: when Redis is away
+        :raises PeerError: when Redis is unreachable
         """
         if not self.daemons():
             return native
@@ -236,6 +236,6 @@ def _infos(templates: dict[str, MotifTemplate]) -> dict[str, ActionInfo]:
     for keyword, template in templates.items():
         try:
             infos[keyword] = template.info
-        except TypeError as error:  # of a daemon that knows more
+        except TypeError as error:  # the template of a newer daemon
             log.error("left out template `%s`: %s", keyword, error)
     return infos

@@ -1,4 +1,4 @@
-"""What registry entries add to the catalogue that sentences are checked against."""
+"""The words that registry entries add to the catalogue for the check of sentences."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from sluice_core.messages import registry
 from sluice_core.messages.policies import CONTAINER, NAME, OBJECT, TENANT, VOLUME, Entry, Target
 from sluice_dsl.catalogue.base import ActionAlias, Catalogue, MetricAlias
 
-#: Number of slashes in a path → what it is the path of; an object's name may hold more.
+#: Number of slashes in a path → its level; an object's name may contain more.
 _LEVELS: Final = (TENANT, CONTAINER, OBJECT)
 
 
 @dataclass(frozen=True, slots=True)
 class VocabularyIndex:
-    """The words of all entries at one moment, sorted by what they stand for."""
+    """The words of all entries at one moment, by kind."""
 
     groups: Mapping[str, str] = field(default_factory=dict)
     terms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class VocabularyIndex:
 
     @classmethod
     def from_entries(cls, entries: Mapping[str, Entry]) -> Self:
-        """Entries that make no sense are left out."""
+        """Build the index; entries that are not valid are left out."""
         aliases = registry.named_records(entries, registry.Alias)
         return cls(
             groups={name: one.level for name, one in registry.named_records(entries, registry.Group).items()},
@@ -50,7 +50,7 @@ class VocabularyIndex:
         )
 
     def extend(self, catalogue: Catalogue) -> Catalogue:
-        """``catalogue`` with these words; what is there already stays as it is."""
+        """``catalogue`` with these words; its own words are not replaced."""
         return replace(
             catalogue,
             groups={**self.groups, **catalogue.groups},
@@ -64,7 +64,7 @@ class VocabularyIndex:
 
 
 def _services(activations: Mapping[str, registry.Activation]) -> dict[str, ActionInfo]:
-    """The filters of third parties; what makes no sense is left out."""
+    """The filters of third parties; those that are not valid are left out."""
     services = {}
     for name, activation in activations.items():
         if activation.service:
@@ -78,15 +78,15 @@ def _target(alias: registry.Alias) -> Target:
 
 
 def path_target(path: str) -> Target:
-    """What ``account[/container[/object]]`` is the path of."""
+    """The target of the path ``account[/container[/object]]``."""
     return Target(_LEVELS[min(path.count("/"), 2)], NAME, path)
 
 
 def metric_info(metric: registry.Metric) -> MetricInfo:
-    """A registered metric as the language knows one."""
+    """A registered metric in the form for the language."""
     return MetricInfo(metric.name, metric.unit, metric.help, metric.granularities, metric.period)
 
 
 def parameter_text(value: Scalar | Any) -> str:
-    """A parameter's value as a sentence would have it."""
+    """A parameter's value in the form of a sentence."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,7 +1,7 @@
-"""Native code is tried before the API takes it: read as text, then loaded and used in a child of this process.
+"""Checks native code before the API accepts it: parses it, then loads and runs it in a child process.
 
-The child has limits of time and memory, but it is no sandbox: only administrators upload native code.  A trial
-takes seconds, so it needs one of the places in which requests may wait; without one the answer is 503.
+The child has limits of time and memory, but it is not a sandbox: only administrators upload native code.  A trial
+takes seconds, so it needs one of the slots for waiting requests; without a free one the answer is 503.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from sluice_core.messages.uploads import Revision, Upload
 
 
 def try_native_code(backend: Backend, store: SwiftCodeStore, old: Upload, code: bytes, wanted: Revision) -> Revision:
-    """``wanted`` with what its ``code`` says of itself, which can take the place of ``old``.
+    """``wanted`` with the description in its ``code``, after a check that it can replace ``old``.
 
-    :raises BadUpload: with the reason why it cannot, which is logged as an event
-    :raises PeerError: when it cannot be tried now, which says nothing about the code
+    :raises BadUpload: with the reason why it cannot, which is also logged as an event
+    :raises PeerError: when the trial is not possible now, which means nothing for the code
     """
     try:
         return _try_native_code(backend, store, old, code, wanted)
@@ -41,7 +41,7 @@ def _try_native_code(backend: Backend, store: SwiftCodeStore, old: Upload, code:
     main = wanted.main or (_standing_class(code, old.main) if old.sha256 else old.main)
     earlier = _to_be_read(old, wanted.sha256)
     if not backend.waiters.acquire(blocking=False):
-        raise PeerError("all places in which code could be tried are taken, try again")
+        raise PeerError("all slots for trials of code are taken, try again")
     try:
         with tempfile.TemporaryDirectory(prefix="sluice-trial-") as folder:
             place = CodeStore(folder)
@@ -60,13 +60,13 @@ def _try_native_code(backend: Backend, store: SwiftCodeStore, old: Upload, code:
 
 
 def _standing_class(code: bytes, standing: str) -> str:
-    """The class that has been in use, while the code still has one of that name."""
+    """The class of the last revision, if the code still has one of that name."""
     classes = {one.name for one in ast.parse(code).body if isinstance(one, ast.ClassDef)}
     return standing if standing in classes else ""
 
 
 def _to_be_read(old: Upload, sha256: str) -> tuple[Revision, ...]:
-    """The revisions whose objects other code must be able to read."""
+    """The revisions whose objects the new code must be able to read."""
     if not old.sha256:
         return ()
     known = {(one.sha256, one.main): one for one in (old.current, *old.revisions) if one.info.get("reversible")}
@@ -76,7 +76,7 @@ def _to_be_read(old: Upload, sha256: str) -> tuple[Revision, ...]:
 def fetch_code(store: SwiftCodeStore, revision: Revision) -> bytes:
     """The code of a revision, verified.
 
-    :raises PeerError: when Swift does not give it
+    :raises PeerError: when Swift does not return it
     """
     with tempfile.TemporaryDirectory(prefix="sluice-code-") as folder:
         try:

@@ -1,8 +1,8 @@
-"""Global controllers: code that decides for the whole cluster, run by one actor host at a time once it is started.
+"""Global controllers: code that decides for the whole cluster; once started, one actor host at a time runs it.
 
-What a controller has in force are assignments of the policy ``controller:<name>``, which no document describes: they
-are its own, and go when it is stopped or forgotten, in the same change.  An actor host writes for a controller only
-while the version of its code is the one that it knows, so nothing is set by one that was just stopped.
+The assignments of a controller belong to the policy ``controller:<name>``, which has no document.  They are removed
+in the same change that stops or deletes the controller.  An actor host writes for a controller only
+while the version of its code is the known one, so a controller that was just stopped sets nothing.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ STARTING: Final = "starting"
 WAITING: Final = "waiting"
 RUNNING: Final = "running"
 FAILED: Final = "failed"
-#: What a controller can be; one that waits runs, and has not been shown what it wants to see.
+#: The states of a controller; one that waits is started, and lacks the first window of a metric.
 STATES: Final = (STOPPED, STARTING, WAITING, RUNNING, FAILED)
-#: Begins the policy id of what a controller sets.
+#: Prefix of the policy id of a controller's assignments.
 POLICY_PREFIX: Final = "controller:"
 _NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerInstance:
-    """A controller on an actor host that lives; times are unix seconds, 0 for never.
+    """A controller on a live actor host; times are Unix seconds, 0 for never.
 
-    ``revision`` is what runs, ``seconds`` how long its last run took, ``assignments`` how many it has in force.
+    ``revision`` is the running one, ``seconds`` the duration of its last run, ``assignments`` their number in force.
     """
 
     host: str
@@ -51,12 +51,12 @@ class ControllerInstance:
 
 
 def policy_of_controller(name: str) -> str:
-    """The policy id of what the controller sets."""
+    """The policy id of the controller's assignments."""
     return f"{POLICY_PREFIX}{name}"
 
 
 def controller_of(policy: str) -> str:
-    """The controller whose policy id this is; empty for other policies."""
+    """The controller with this policy id; empty for other policies."""
     return policy.removeprefix(POLICY_PREFIX) if policy.startswith(POLICY_PREFIX) else ""
 
 
@@ -67,7 +67,7 @@ def list_controllers(contents: CacheContents) -> dict[str, Upload]:
 
 def check_name(name: str) -> None:
     """
-    :raises CallerError: when it cannot be a controller's
+    :raises CallerError: when it is not a valid name of a controller
     """
     if not _NAME.fullmatch(name):
         raise CallerError(f"`{name}` cannot be a controller's name, expected lower case letters, digits, `_` and `-`")
@@ -76,9 +76,9 @@ def check_name(name: str) -> None:
 def put_code(
     backend: Backend, name: str, given: IncomingCode, by: str, expected: int | None = None
 ) -> tuple[RegisteredCode, bool]:
-    """Take code: of a new controller, which is stopped, or another revision; and whether it is new.
+    """Store code as a new controller, which is stopped, or as another revision; return whether it is new.
 
-    :raises CallerError: 413, 422, or 400 with what is wrong with the code
+    :raises CallerError: 413, 422, or 400 with the fault in the code
     """
     check_name(name)
     old = _CONTROLLERS.find_or_new(backend, name, by, expected)
@@ -97,17 +97,17 @@ roll_back = _CONTROLLERS.roll_back
 
 
 def _refuse_blind(backend: Backend, upload: Upload) -> None:
-    """Refuse a controller that waits for metrics which nobody measures: it would only look as if it ran."""
+    """Refuse a controller that waits for metrics that no node measures: it would only seem to run."""
     catalogue = backend.catalogue
     for name in upload.info.get("metrics", ()):
         if name not in catalogue.metrics:
             meant = catalogue.metric(name)
             hint = f", did you mean `{meant.name}`" if meant else ""
-            raise Conflict(f"controller `{upload.keyword}` watches `{name}`, which is measured by nothing here{hint}")
+            raise Conflict(f"controller `{upload.keyword}` reads `{name}`, which no node measures here{hint}")
 
 
 def _refuse_second_allocator(backend: Backend, upload: Upload) -> None:
-    """Refuse a second controller that allocates the same method: one of the two would do nothing."""
+    """Refuse a second controller that allocates the same method: one of the two would have no effect."""
     for other in list_controllers(backend.policy_cache.contents()).values():
         if not other.running or other.keyword == upload.keyword:
             continue
@@ -122,12 +122,12 @@ def _refuse_second_allocator(backend: Backend, upload: Upload) -> None:
 def start(backend: Backend, name: str, by: str, expected: int | None = None) -> RegisteredCode:
     """Start the controller on an actor host.
 
-    :raises Conflict: when it wants a metric that this cluster does not know, or another one allocates its methods
+    :raises Conflict: when it reads a metric that is not measured, or another one allocates its methods
     """
     old = find(backend, name, expected)
     if old.upload.running:
         return old
-    # versions come before what they guard: a metric may be stopped at this instant
+    # Versions are read before the objects that they guard: a metric may be stopped at this moment.
     metrics = [f"upload/{upload_key(METRIC_CODE, one)}" for one in old.upload.info.get("metrics", ())]
     seen = {name: backend.store.version(name) for name in metrics}
     _refuse_blind(backend, old.upload)
@@ -136,7 +136,7 @@ def start(backend: Backend, name: str, by: str, expected: int | None = None) -> 
 
 
 def stop(backend: Backend, name: str, by: str, expected: int | None = None) -> RegisteredCode:
-    """Stop the controller, and withdraw what it set, in one change."""
+    """Stop the controller, and remove its assignments, in one change."""
     old = find(backend, name, expected)
     if not old.upload.running:
         return old
@@ -145,13 +145,13 @@ def stop(backend: Backend, name: str, by: str, expected: int | None = None) -> R
 
 
 def delete(backend: Backend, name: str, by: str, expected: int | None = None) -> None:
-    """Delete the controller, and withdraw what it set."""
+    """Delete the controller, and remove its assignments."""
     old = find(backend, name, expected)
     revisions.drop(backend, old, Draft(by, policy_drops=(policy_of_controller(name),)))
 
 
 def instances(backend: Backend) -> dict[str, list[ControllerInstance]]:
-    """Name → where it runs, out of what the actor hosts say; those that have not spoken for a while are left out."""
+    """Name → the hosts that run it, from their reports; hosts that have not reported for a while are left out."""
     by_name: dict[str, list[ControllerInstance]] = {}
     for host, report in sorted(backend.store.hosts().items()):
         told = report.get("controllers")
@@ -181,17 +181,17 @@ def _number(value: Any) -> float:
 
 
 def controller_state(upload: Upload, where: Sequence[ControllerInstance]) -> tuple[str, str]:
-    """One of :data:`STATES`, and why."""
+    """One of :data:`STATES`, and the reason."""
     if not upload.running:
         return STOPPED, ""
     for one in where:
         if one.state != STARTING:
             return one.state, one.reason
-    return STARTING, where[0].reason if where else "no actor host has taken it up yet"
+    return STARTING, where[0].reason if where else "no actor host has started it yet"
 
 
 def wait_settled(backend: Backend, registered: RegisteredCode, seconds: float) -> None:
-    """Until actor hosts do what was asked, or say why not, at most ``seconds``."""
+    """Wait until actor hosts follow the last change, or report why not, at most ``seconds``."""
 
     def settled() -> bool:
         where = instances(backend).get(registered.upload.keyword, [])

@@ -1,7 +1,7 @@
-"""Filters that are registered at run time: what may be said of them, and when they may change or go.
+"""Filters that are registered at run time: their descriptions, and the conditions for changes and deletions.
 
-Registering says what an isolated filter or one of volumes is; its code follows by ``PUT /filters/{id}/data``.  A native
-filter is registered by its word alone, and its code says the rest.  Nodes get to know a filter once it has code.
+A registration describes an isolated filter or one of volumes; its code follows by ``PUT /filters/{id}/data``.  A native
+filter is registered by its keyword alone, and its code contains the rest.  Nodes receive a filter once it has code.
 Filters that are installed with the software of the nodes can be used and shown, and never change here.
 """
 
@@ -28,7 +28,7 @@ from sluice_dsl.catalogue.base import Catalogue
 from sluice_filters.trial.native import declared_fields
 from sluice_volumes.operations import RECORDS
 
-#: What a registration may say; ``capabilities`` are fields of ``describe.ActionInfo``.
+#: The fields of a registration; ``capabilities`` are fields of ``describe.ActionInfo``.
 FIELDS: Final = (
     "keyword",
     "environment",
@@ -40,18 +40,18 @@ FIELDS: Final = (
     "help",
     "self_service",
 )
-#: What the code of a native filter says itself.
+#: The fields that the code of a native filter contains.
 SAID_BY_CODE: Final = ("reverse", "capabilities", "parameters", "help")
 #: The one language of native code.
 PYTHON: Final = "python"
-#: Words that the paths below ``/filters`` use themselves.
+#: Words in the paths below ``/filters``.
 RESERVED: Final = frozenset({"dependencies", "deploy", "undeploy"})
 
 
 def described_filter(data: Any, old: Upload) -> Upload:
-    """The filter that ``data``, a body, describes; what it does not say is taken from ``old``.
+    """The filter that ``data``, a body, describes; missing fields are taken from ``old``.
 
-    :raises CallerError: for everything that is wrong with it
+    :raises CallerError: when ``data`` is not valid
     """
     body = Body(data, *FIELDS)
     words: dict[str, Any] = {
@@ -59,9 +59,9 @@ def described_filter(data: Any, old: Upload) -> Upload:
     }
     environment = body.one_of("environment", ENVIRONMENTS, old.environment)
     if not words["keyword"]:
-        raise CallerError("`keyword` is missing, expected the word that sentences use")
+        raise CallerError("`keyword` is missing, expected the filter's word in sentences")
     if words["keyword"] in RESERVED:
-        raise CallerError(f"`keyword` is `{words['keyword']}`, which is a word of the API itself")
+        raise CallerError(f"`keyword` is `{words['keyword']}`, which is reserved for paths of the API")
     if environment == NATIVE:
         _refuse_said_by_code(body, words)
     flags: dict[str, Any] = {name: body.flag(name, getattr(old, name)) for name in ("reverse", "self_service")}
@@ -75,10 +75,10 @@ def _refuse_said_by_code(body: Body, words: dict[str, str]) -> None:
     said = [name for name in SAID_BY_CODE if body.has(name)]
     if said:
         named = ", ".join(f"`{one}`" for one in said)
-        raise CallerError(f"{named}: the code of a native filter says that itself")
+        raise CallerError(f"{named}: defined by the code of a native filter")
     words["language"] = words["language"] or PYTHON
     if words["language"] != PYTHON:
-        raise CallerError(f"`language` is `{words['language']}`, expected `{PYTHON}` of native code")
+        raise CallerError(f"`language` is `{words['language']}`, expected `{PYTHON}` for native code")
     keyword = words["keyword"]
     if not keyword.replace("_", "").isalnum() or keyword != keyword.lower() or not keyword.isascii():
         raise CallerError(f"keyword `{keyword}`, expected lower case letters, digits and `_`")
@@ -93,7 +93,7 @@ def _info(data: Mapping[str, Any], body: Body, old: Upload) -> dict[str, Any]:
     if body.has("parameters"):
         parameters = data["parameters"]
         if not isinstance(parameters, list) or not all(isinstance(one, Mapping) for one in parameters):
-            raise CallerError("`parameters` is no list of objects")
+            raise CallerError("`parameters` is not a list of objects")
         info["parameters"] = [dict(one) for one in parameters]
     if body.has("help"):
         info["help"] = body.text("help", "", ANY_LENGTH)
@@ -101,10 +101,10 @@ def _info(data: Mapping[str, Any], body: Body, old: Upload) -> dict[str, Any]:
 
 
 def register(backend: Backend, body: Any, by: str) -> RegisteredCode:
-    """A new filter without code.
+    """Register a new filter without code.
 
-    :raises CallerError: when the description is wrong, or the keyword is taken by a native filter
-    :raises Conflict: when one of this keyword is registered
+    :raises CallerError: when the description is not valid, or the keyword is that of a native filter
+    :raises Conflict: when the keyword is registered already
     """
     blank = Upload("", "", "", "", "", 0, created=int(backend.now() * 1000), created_by=by)
     upload = described_filter(body, blank)
@@ -122,14 +122,14 @@ def _refuse_taken(backend: Backend, keyword: str) -> None:
 
 
 def is_administrators(body: Any) -> bool:
-    """Whether a registration asks for code that comes from administrators alone."""
+    """Whether a registration is for code that only administrators may upload."""
     return isinstance(body, Mapping) and body.get("environment") in TRIED
 
 
 def update_description(backend: Backend, keyword: str, body: Any, by: str, expected: int | None) -> RegisteredCode:
     """Change the description; code and revision stay.
 
-    :raises CallerError: when it would be wrong, or would make stored objects unreadable
+    :raises CallerError: when it is not valid, or makes stored objects unreadable
     """
     old = find(backend, keyword)
     _refuse_other_nature(old.upload, body)
@@ -142,7 +142,7 @@ def update_description(backend: Backend, keyword: str, body: Any, by: str, expec
 
 
 def _refuse_other_nature(old: Upload, body: Any) -> None:
-    """Code is for its environment, and the class of native code was tried with it."""
+    """Refuse another environment for existing code, and another class for native code, which was tried with one."""
     if not old.sha256 or not isinstance(body, Mapping):
         return
     environment, main = body.get("environment", old.environment), body.get("main", old.main)
@@ -161,9 +161,9 @@ def _refuse_irreversible(old: Upload, new: Upload) -> None:
 def put_code(
     backend: Backend, keyword: str, given: IncomingCode, by: str, expected: int | None = None
 ) -> RegisteredCode:
-    """Take code; nothing is kept unless all of it is there and can be used.
+    """Receive code; nothing is stored unless it is complete and usable.
 
-    :raises CallerError: 413, 422, or 400 with what is wrong with the code
+    :raises CallerError: 413, 422, or 400 with the fault in the code
     """
     old = find(backend, keyword, expected)
     _refuse_taken(backend, keyword)
@@ -183,9 +183,9 @@ roll_back = _FILTERS.roll_back
 
 
 def _refuse_unusable(backend: Backend, info: ActionInfo) -> None:
-    """What policies say to a filter its code must still understand.
+    """Refuse code that no longer accepts the parameters in policies.
 
-    :raises Conflict: naming one of them
+    :raises Conflict: naming a policy
     """
     for cached in backend.policy_cache.contents().ordered:
         for action in cached.plan.actions:
@@ -194,13 +194,13 @@ def _refuse_unusable(backend: Backend, info: ActionInfo) -> None:
             strange = [name for name in action.params if info.parameter(name) is None]
             if strange or action.place not in info.places:
                 what = f"parameter `{strange[0]}`" if strange else f"place `{action.place}`"
-                raise Conflict(f"the code does not know {what}, which policy `{cached.policy.id}` asks for")
+                raise Conflict(f"the code does not have {what}, which policy `{cached.policy.id}` uses")
 
 
 def unregister(backend: Backend, keyword: str, by: str, force: bool, expected: int | None = None) -> None:
-    """Forget a filter; its code stays in Swift, where objects of other clusters may still need it.
+    """Delete a filter; its code stays in Swift, where objects of other clusters may still need it.
 
-    :raises Conflict: when policies name it, a volume is stored through it, or objects may need it to be read and
+    :raises Conflict: when policies use it, a volume is stored through it, or objects may need it to be read and
         ``force`` is not given
     """
     reference_guards.unless_used(
@@ -218,12 +218,12 @@ def _unregister(
         raise InUse(f"policies {name_some(users, 3)} use filter `{keyword}`, delete them first")
     aliases = [f"`{alias}`" for alias, one in contents.vocabulary.actions.items() if one.keyword == keyword]
     if aliases and not force:
-        raise InUse(f"aliases {', '.join(aliases)} stand for filter `{keyword}`, delete them or insist with `force`")
+        raise InUse(f"aliases {', '.join(aliases)} stand for filter `{keyword}`, delete them or use `force`")
     if old.upload.environment == NBDKIT:
         _refuse_stored(backend, keyword)
     elif old.upload.reverse and old.upload.sha256 and not force:
-        raise InUse(f"objects stored through filter `{keyword}` could not be read any more, `force=true` insists")
-    # the service that activates it goes with it, lest the next filter of that name be activated there
+        raise InUse(f"objects stored through filter `{keyword}` would become unreadable, `force=true` allows it")
+    # Its activation is deleted too, so that a later filter of that name does not use the service.
     service = f"{ACTIVATION}/{keyword}"
     gone = (service,) if service in contents.entries else ()
     revisions.drop(backend, old, Draft(by, entry_drops=gone, expect=seen))
@@ -231,7 +231,7 @@ def _unregister(
 
 def _refuse_stored(backend: Backend, keyword: str) -> None:
     """
-    :raises InUse: naming volumes that have the filter, and cannot be attached without it
+    :raises InUse: naming the volumes stored through the filter, which cannot be attached without it
     """
     records = backend.store.run(RECORDS.read_all(backend.store.keys))
     users = [name for name, one in sorted(records.items()) if any(step.keyword == keyword for step in one.stack)]
@@ -245,9 +245,9 @@ def list_usable(catalogue: Catalogue) -> dict[str, ActionInfo]:
 
 
 def find_installed(backend: Backend, keyword: str) -> Upload | None:
-    """An installed filter in the shape of a registration without code; its revision is its version.
+    """An installed filter in the form of a registration without code; its revision is its version.
 
-    None when there is none of this keyword, or one is registered under it.
+    None if there is none with this keyword, or a filter is registered under it.
     """
     contents = backend.policy_cache.contents()
     catalogue = backend.vocabulary(contents)

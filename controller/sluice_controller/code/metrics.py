@@ -1,7 +1,7 @@
-"""Workload metrics that are uploaded: native code that counts in Swift's proxies, once it is started.
+"""Uploaded workload metrics: native code that counts in Swift's proxies, once it is started.
 
-A metric comes stopped.  Its name means nothing to sentences before it is started; it cannot be stopped while policies
-or running controllers watch it, unless that is insisted on: they then see silence.
+A new metric is stopped.  Sentences cannot use its name before it is started; it cannot be stopped while policies
+or running controllers watch it, unless ``force`` is given: they then observe silence.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from sluice_dsl.syntax.keywords import RESERVED
 from sluice_metrics.native import metric_info
 
 _NAME: Final = re.compile(r"[A-Z][A-Z0-9_]{0,99}")
-#: Registry entries that must not have a metric's name.
+#: Kinds of registry entries whose names must differ from those of metrics.
 _RIVALS: Final = (METRIC_ENTRY, ALIAS, TERM)
 
 
@@ -39,10 +39,10 @@ def uploaded_metrics(contents: CacheContents) -> dict[str, Upload]:
 def put_code(
     backend: Backend, name: str, given: IncomingCode, by: str, expected: int | None = None
 ) -> tuple[RegisteredCode, bool]:
-    """Take code: of a new metric, which is stopped, or another revision; and whether it is new.
+    """Store code as a new metric, which is stopped, or as another revision; return whether it is new.
 
-    :raises CallerError: 413, 422, or 400 with what is wrong with the code
-    :raises Conflict: when the name means something else, or policies would be compared with another unit or level
+    :raises CallerError: 413, 422, or 400 with the fault in the code
+    :raises Conflict: when the name is taken, or the unit or a level in the condition of a policy would change
     """
     name = name.upper()
     old = _METRICS.find_or_new(backend, name, by, expected)
@@ -55,7 +55,7 @@ def put_code(
 
 def check_name(name: str) -> None:
     """
-    :raises CallerError: when it cannot be a metric's
+    :raises CallerError: when it is not a valid name of a metric
     """
     if not _NAME.fullmatch(name):
         raise CallerError(f"`{name}` cannot be part of a routing key, expected upper case letters, digits and `_`")
@@ -73,7 +73,7 @@ def _accept(backend: Backend, old: Upload, new: Upload) -> None:
     for alias in info.aliases:
         taken = alias in others or any(alias in one.aliases for one in others.values())
         if taken or alias in backend.catalogue.metrics_by_alias:
-            raise Conflict(f"the code gives itself the alias `{alias}`, which is another metric's already")
+            raise Conflict(f"the code has the alias `{alias}`, which belongs to another metric")
     if old.sha256 and _means_another(metric_info(old), info):
         refuse_used(backend, new.keyword, "have another unit or fewer levels")
 
@@ -82,7 +82,7 @@ class _MetricKind(CodeKind):
     def find(self, backend: Backend, name: str, expected: int | None = None) -> RegisteredCode:
         """One uploaded metric.
 
-        :raises NotFound: when there is none, saying whether the name is another metric's
+        :raises NotFound: when there is none; the message tells whether another metric has the name
         """
         name = name.upper()
         try:
@@ -90,7 +90,7 @@ class _MetricKind(CodeKind):
         except NotFound:
             if backend.catalogue.metric(name) is None:
                 raise
-            raise NotFound(f"metric `{name}` is no uploaded one: it came with the software or is published") from None
+            raise NotFound(f"metric `{name}` was not uploaded: it is part of the software or published") from None
 
 
 _METRICS: Final = _MetricKind(METRIC_CODE, "uploaded metric", _accept)
@@ -115,7 +115,7 @@ def metric_users(contents: CacheContents, name: str) -> list[str]:
 def refuse_used(backend: Backend, name: str, what: str, force: bool = False) -> None:
     """Refuse to change a metric that policies or series watch.
 
-    :raises Conflict: naming some of them
+    :raises Conflict: naming some of the policies and controllers
     """
     watching = [] if force else metric_users(backend.policy_cache.contents(), name)
     if watching:
@@ -125,9 +125,9 @@ def refuse_used(backend: Backend, name: str, what: str, force: bool = False) -> 
 
 
 def start(backend: Backend, name: str, by: str, expected: int | None = None) -> RegisteredCode:
-    """Start measuring the metric, which sentences know from then on.
+    """Start measuring the metric, so that sentences can use it.
 
-    :raises Conflict: when its name was given to something else meanwhile
+    :raises Conflict: when its name was taken meanwhile
     """
     old = find(backend, name, expected)
     if old.upload.running:
@@ -138,7 +138,7 @@ def start(backend: Backend, name: str, by: str, expected: int | None = None) -> 
 
 
 def stop(backend: Backend, name: str, by: str, force: bool, expected: int | None = None) -> RegisteredCode:
-    """Measure it no more.
+    """Stop measuring the metric.
 
     :raises Conflict: when policies or controllers watch it, unless ``force``
     """
@@ -154,7 +154,7 @@ def stop(backend: Backend, name: str, by: str, force: bool, expected: int | None
 
 
 def delete(backend: Backend, name: str, by: str, force: bool, expected: int | None = None) -> None:
-    """Forget it.
+    """Delete the metric.
 
     :raises Conflict: when policies or controllers watch it, unless ``force``
     """
@@ -168,7 +168,7 @@ def delete(backend: Backend, name: str, by: str, force: bool, expected: int | No
 
 
 def instances(backend: Backend, name: str) -> list[NodeInstance]:
-    """The metric on every node; on those that live it is stopped when it was not started."""
+    """The metric on every node; on live nodes it is stopped if it was not started."""
     registered = find(backend, name)
     cluster = cluster_now(backend)
     shown = rollout.instances(registered, cluster)

@@ -4,7 +4,7 @@ Code is immutable and named by its SHA-256.  Other code is a new revision, and s
 bytes are stored in Swift, the description in Redis.  *Isolated* code is described by the request that registers it.
 *Native* code describes itself: it is parsed, then tried in a child process (``sluice_controller.code.code_trial``),
 and the result of the trial becomes its description.  A *filter of volumes* (a shared object) is described by its
-request, looked at here, and tried by the nodes that have a konnector.
+request, checked here, and tried by the nodes that have a konnector.
 
 Order of a change: receive the bytes, count and hash them; try native code; apply the rules of its kind; store the
 bytes in Swift; commit the description, expecting the version that was read first.  A change that fails early leaves
@@ -39,13 +39,13 @@ _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
 class DigestMismatch(CallerError):
-    """What came is not what was announced."""
+    """The received bytes do not have the announced digest."""
 
     status = 422
 
 
 class CodeTooLarge(CallerError):
-    """More code than this cluster takes."""
+    """The code exceeds the limit of this cluster."""
 
     status = 413
 
@@ -54,9 +54,9 @@ class CodeTooLarge(CallerError):
 def receive_upload(
     source: IO[bytes], size: int, announced: str, limit: int, what: str = "code"
 ) -> Iterator[tuple[str, Iterator[bytes]]]:
-    """SHA-256 and pieces of ``size`` bytes, which are all there and have the ``announced`` digest (empty: any).
+    """SHA-256 and pieces of ``size`` bytes, after a check that they are complete and match ``announced`` (empty: any).
 
-    :raises CallerError: 413, 422, or 400 for a digest that is none, a body that ends early or an empty one
+    :raises CallerError: 413, 422, or 400 for an invalid digest, a body that ends early or an empty one
     """
     if announced and not _DIGEST.fullmatch(announced):
         raise CallerError(f"the announced digest is `{announced}`, expected SHA-256 in lower case hexadecimal")
@@ -81,7 +81,7 @@ def receive_upload(
         yield sha256, iter(partial(kept.read, _CHUNK), b"")
 
 
-#: More source than anybody wrote by hand; reading it takes some hundred times its size of memory.
+#: Native code is source text written by hand; parsing it takes some hundred times its size of memory.
 NATIVE_LIMIT: Final = 1 << 20
 _LIMITS: Final[Mapping[str, int]] = {NATIVE: NATIVE_LIMIT, NBDKIT: LARGEST}
 
@@ -97,9 +97,9 @@ class RegisteredCode:
 
 @dataclass(frozen=True, slots=True)
 class IncomingCode:
-    """``size`` bytes of code that come over HTTP; ``announced`` is their SHA-256, or empty.
+    """``size`` bytes of code in a request; ``announced`` is their SHA-256, or empty.
 
-    ``main`` is the class to run; empty: whichever it has been, or the only one.
+    ``main`` is the class to run; empty for the class of the last revision, or the only one.
     """
 
     source: IO[bytes]
@@ -110,10 +110,10 @@ class IncomingCode:
 
 @dataclass(frozen=True)
 class CodeKind:
-    """Registered code of one kind: found, received and rolled back.
+    """Finds, receives and rolls back registered code of one kind.
 
-    :param title: what errors call one that is not there
-    :param accept: called with the present and the new upload; raises when the new one is not acceptable
+    :param title: the name of the kind in errors
+    :param accept: called with the present and the new upload; raises if the new one is not acceptable
     """
 
     kind: str
@@ -121,7 +121,7 @@ class CodeKind:
     accept: Callable[[Backend, Upload, Upload], None]
 
     def find(self, backend: Backend, name: str, expected: int | None = None) -> RegisteredCode:
-        """The code that is registered under a name.
+        """The registered code of a name.
 
         :raises NotFound: when there is none
         :raises PreconditionFailed: when it is not at the expected version
@@ -135,7 +135,7 @@ class CodeKind:
         return RegisteredCode(upload, version, backend.policy_cache.contents().upload_epochs.get(key, 0))
 
     def find_or_new(self, backend: Backend, name: str, by: str, expected: int | None) -> RegisteredCode:
-        """The same; where nothing is and no version is expected, native code to be, stopped and at version 0."""
+        """Like :meth:`find`; for an unknown name and no expected version, new native code, stopped, at version 0."""
         if expected is not None or backend.store.upload(upload_key(self.kind, name)) is not None:
             return self.find(backend, name, expected)
         now = int(backend.now() * 1000)
@@ -143,10 +143,10 @@ class CodeKind:
         return RegisteredCode(new, 0)
 
     def put_code(self, backend: Backend, old: RegisteredCode, given: IncomingCode, draft: Draft) -> RegisteredCode:
-        """Receive code and commit it as the next revision of ``old``; the code that it has changes nothing.
+        """Receive code and commit it as the next revision of ``old``; identical code changes nothing.
 
-        :raises CallerError: 413, 422, or 400 with what is wrong with the code
-        :raises PeerError: when Swift is away, or the code cannot be tried now
+        :raises CallerError: 413, 422, or 400 with the fault in the code
+        :raises PeerError: when Swift is unreachable, or a trial is not possible now
         """
         standing = old.upload
         store = code_store(backend)
@@ -175,11 +175,11 @@ class CodeKind:
     ) -> RegisteredCode:
         """Commit the code of revision ``number`` as a new revision; None: of the one before.
 
-        Native code is tried again: what stands around it may have changed, and what newer revisions have stored must
-        be readable with it.  Isolated code keeps the description that its filter has now.
+        Native code is tried again: its environment may have changed, and it must be able to read what newer revisions
+        have stored.  Isolated code keeps the present description of its filter.
 
-        :raises NotFound: when there is no such revision any more
-        :raises CallerError: with what is wrong with its code now
+        :raises NotFound: when the revision is not kept
+        :raises CallerError: with the present fault in its code
         """
         registered = self.find(backend, name, expected)
         old = registered.upload
@@ -213,18 +213,18 @@ def _revision(old: Upload, number: int | None) -> Revision:
 
 
 def requested_revision(data: Any) -> int | None:
-    """The revision that the body of a roll back names; None: the one before.
+    """The revision in the body of a roll back; None: the one before.
 
-    :raises CallerError: when it is no number
+    :raises CallerError: when it is not a number
     """
     body = Body(data, "revision")
     return body.whole("revision", 1, 10**9) if body.has("revision") else None
 
 
 def with_revision(old: Upload, new: Revision) -> Upload:
-    """``old`` with the code of ``new`` in the place of its own, which becomes an earlier revision.
+    """``old`` with the code of ``new`` instead of its own, which becomes an earlier revision.
 
-    ``reverse`` of native code is what it says itself; objects may still need every code that could be undone.
+    Native code contains its ``reverse``; objects may still need every reversible revision.
     """
     reverse = bool(new.info.get("reversible", False)) if old.environment == NATIVE else old.reverse
     earlier = (old.sha256, *old.earlier) if old.reverse and old.sha256 else old.earlier
@@ -241,9 +241,9 @@ def with_revision(old: Upload, new: Revision) -> Upload:
 
 
 def commit(backend: Backend, new: Upload, version: int, draft: Draft) -> RegisteredCode:
-    """Commit ``draft`` with ``new`` in the place of what is at ``version`` (0: nothing).
+    """Commit ``draft`` with ``new`` instead of the upload at ``version`` (0: none).
 
-    :raises Conflict: when somebody changed it meanwhile
+    :raises Conflict: when it was changed meanwhile
     """
     if new.sha256 and not new.uploaded:
         new = replace(new, uploaded=int(backend.now() * 1000), uploaded_by=draft.by)
@@ -254,7 +254,7 @@ def commit(backend: Backend, new: Upload, version: int, draft: Draft) -> Registe
 def drop(backend: Backend, old: RegisteredCode, draft: Draft) -> None:
     """Commit ``draft`` without the code; its bytes stay in Swift, where other clusters or objects may need them.
 
-    :raises Conflict: when somebody changed it meanwhile
+    :raises Conflict: when it was changed meanwhile
     """
     _committed(backend, old.upload, old.version, replace(draft, upload_drops=(old.upload.key,)))
 
@@ -263,13 +263,13 @@ def _committed(backend: Backend, upload: Upload, version: int, draft: Draft) -> 
     try:
         return backend.store.commit(replace(draft, expect={**draft.expect, f"upload/{upload.key}": version}))
     except Conflict as error:
-        raise Conflict(f"{upload.kind} `{upload.keyword}` was changed by somebody else just now: {error}") from error
+        raise Conflict(f"{upload.kind} `{upload.keyword}` was changed by another request meanwhile: {error}") from error
 
 
 def stored_code(backend: Backend, upload: Upload) -> Iterable[bytes]:
     """The code as it was uploaded.
 
-    :raises NotFound: when there is none yet
+    :raises NotFound: when there is no code yet
     """
     if not upload.sha256:
         raise NotFound(f"{upload.kind} `{upload.keyword}` has no code yet, `PUT` it to its `data`")
@@ -279,7 +279,7 @@ def stored_code(backend: Backend, upload: Upload) -> Iterable[bytes]:
 def code_store(backend: Backend) -> SwiftCodeStore:
     """The store of code in Swift.
 
-    :raises PeerError: when this API was given no place for it
+    :raises PeerError: when this API has no configured store for code
     """
     if backend.code is None:
         raise PeerError("this API has no place for code, its options `code_auth_url` and following name one")

@@ -1,4 +1,4 @@
-"""How far a revision of uploaded code is rolled out, computed from the reports of nodes.
+"""The roll-out of a revision of uploaded code, computed from the reports of nodes.
 
 A node runs a revision when its agent is alive and well and reports this revision.  A node that cannot run it keeps an
 earlier revision, or none (0), and reports the reason.  A refusal concerns this revision once the node has
@@ -20,13 +20,13 @@ RUNNING: Final = "running"
 REFUSED: Final = "refused"
 WAITING: Final = "waiting"
 STOPPED: Final = "stopped"
-#: What an instance of a metric can be.
+#: The states of an instance of a metric.
 METRIC_STATES: Final = (RUNNING, REFUSED, WAITING, STOPPED, AWAY)
 
 
 @dataclass(frozen=True, slots=True)
 class NodeInstance:
-    """The code on one node; ``revision`` is what runs there, 0 for nothing."""
+    """The code on one node; ``revision`` is the running one, 0 for none."""
 
     node: str
     state: str
@@ -52,17 +52,17 @@ def instance(node: NodeReport, registered: RegisteredCode, cluster: Cluster) -> 
 
 
 def instances(found: RegisteredCode, cluster: Cluster) -> list[NodeInstance]:
-    """The code of ``found`` on every node that is to have it, by name."""
+    """The code of ``found`` on every node that needs it, by name."""
     return sorted((instance(node, found, cluster) for node in _nodes(found, cluster)), key=lambda one: one.node)
 
 
 def _nodes(found: RegisteredCode, cluster: Cluster) -> list[NodeReport]:
-    """All; of a filter of volumes those that have a konnector."""
+    """All nodes; for a filter of volumes those that have a konnector."""
     return [node for node in cluster.nodes if node.konnector or found.upload.environment != NBDKIT]
 
 
 def rollout(registered: RegisteredCode, cluster: Cluster) -> Enforcement:
-    """Which nodes have the newest revision; of a filter or metric without code nothing is expected of anybody."""
+    """The nodes with the newest revision; for a filter or metric without code no node is waited for."""
     all_of_them = instances(registered, cluster) if registered.upload.sha256 else []
     return Enforcement(
         total=len(_nodes(registered, cluster)),
@@ -78,10 +78,10 @@ def rollout(registered: RegisteredCode, cluster: Cluster) -> Enforcement:
 
 
 def rollout_now(backend: Backend, found: RegisteredCode) -> Enforcement:
-    """Where it stands now."""
+    """The current state of the roll-out."""
     return rollout(found, cluster_now(backend))
 
 
 def wait_rolled_out(backend: Backend, found: RegisteredCode, seconds: float) -> None:
-    """Wait until each live node has or refuses the code, at most ``seconds``; without a free place not at all."""
+    """Wait until each live node has or refuses the code, at most ``seconds``; without a free slot return at once."""
     wait_until(backend, lambda: not rollout_now(backend, found).waiting, seconds)
