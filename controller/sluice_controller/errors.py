@@ -1,9 +1,9 @@
-"""Every error leaves as the same JSON, whoever raised it: ours, REST framework, Django or a bug.
+"""Answers every error with the same JSON: errors of Sluice, of REST framework, of Django, and bugs.
 
     {"error": {"code": 404, "title": "Not Found", "message": "...", "problems": [...]}}
 
 ``problems`` is empty unless the language found some.  A bug is logged with its traceback under
-the request's id; whoever asked reads only the id.
+the request's id; the answer has only the id.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ from sluice_dsl.diagnostics import PolicyErrors
 
 log = logging.getLogger(__name__)
 
-#: Seconds after which a peer that is away may be back.
+#: Seconds after which a client may try again.
 RETRY_AFTER: Final = "2"
 
 Problems = Sequence[Mapping[str, Any]]
 
 
 class PreconditionFailed(CallerError):
-    """``If-Match`` names another version than the one that stands."""
+    """``If-Match`` names another version than the present one."""
 
     status = 412
 
 
 class Unchangeable(CallerError):
-    """The thing can be shown and not changed; the message says why."""
+    """The object is read-only; the message has the reason."""
 
     status = 405
 
 
 def check_version(what: str, version: int, expected: int | None) -> None:
-    """Compare the version of ``what`` with the one that ``If-Match`` names.
+    """Compare the version of ``what`` with the one in ``If-Match``.
 
-    A body is read before: a precondition counts only for a request that is right otherwise (RFC 9110, 13.2.1).
+    Called after the body was read: a precondition counts only for a request that is otherwise valid (RFC 9110, 13.2.1).
 
-    :raises PreconditionFailed: when it names another version
+    :raises PreconditionFailed: when the versions differ
     """
     if expected is not None and expected != version:
         raise PreconditionFailed(f"{what} is at version {version}, `If-Match` names {expected}")
@@ -64,7 +64,7 @@ def error_response(status: int, message: str, headers: Mapping[str, str] | None 
 
 
 def exception_handler(error: Exception, context: Mapping[str, Any]) -> Response:
-    """Called by REST framework with whatever a view raised."""
+    """Called by REST framework with an exception of a view."""
     status, message, headers = _describe(error, context)
     problems = error.to_data() if isinstance(error, PolicyErrors) else []
     return Response(error_body(status, message, problems), status=status, headers=headers)
@@ -102,7 +102,7 @@ def _of_framework(error: exceptions.APIException, method: str, view: Any) -> tup
     taken = view.parser_classes[0].media_type
     messages = {
         exceptions.NotAuthenticated: "this needs a token in `X-Auth-Token`",
-        exceptions.MethodNotAllowed: f"`{method}` does not work here",
+        exceptions.MethodNotAllowed: f"`{method}` is not supported here",
         exceptions.UnsupportedMediaType: f"the body has another media type, expected `{taken}`",
         exceptions.NotAcceptable: "answers are `application/json`, which `Accept` excludes",
     }
@@ -111,11 +111,11 @@ def _of_framework(error: exceptions.APIException, method: str, view: Any) -> tup
 
 def _log_bug(request: Any, error: BaseException | None) -> str:
     request_id = getattr(request, "request_id", "-")
-    kind = "a failure that we foresaw" if isinstance(error, SluiceError) else "a bug"
+    kind = "an expected failure" if isinstance(error, SluiceError) else "a bug"
     log.error(
         "%s %s: %s, request %s", request.method, request.get_full_path(), kind, request_id, exc_info=error or True
     )
-    return f"something went wrong here; the log knows more under `{request_id}`"
+    return f"an internal error occurred; the log has more under `{request_id}`"
 
 
 def _missing_path(path: str) -> str:
@@ -123,7 +123,7 @@ def _missing_path(path: str) -> str:
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> JsonResponse:
-    """Django's handler400: a request that no view gets to see."""
+    """Django's handler400: a request that reaches no view."""
     return error_response(400, "the request is malformed")
 
 
@@ -138,5 +138,5 @@ def forbidden(request: HttpRequest, exception: Exception) -> JsonResponse:
 
 
 def server_error(request: HttpRequest) -> JsonResponse:
-    """Django's handler500: something raised outside of a view."""
+    """Django's handler500: an exception outside of a view."""
     return error_response(500, _log_bug(request, None))

@@ -1,8 +1,8 @@
 """Motifs of single objects, expansions of many, and spaces.
 
-Each question and order about one object is a call to whichever daemon is free.  Expansions of all objects of an
-account, a container or the cluster are ordered here and done by daemons.  Spaces are as the daemons that keep them
-reported them last.
+Each question and command about one object is a call to any free daemon.  The API creates operations that expand all
+objects of an account, a container or the cluster, and daemons carry them out.  Spaces are shown as the daemons
+that keep them reported them last.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from sluice_motif_control.messages import CANCELLED, MotifOperation, SpaceStatus
 from sluice_motif_control.operations import JOBS, cancel_operation, create_operation, forget_operations
 from sluice_motif_control.spaces import read_spaces
 
-#: Seconds for which an answer is waited for.
+#: Seconds that a request waits for an answer.
 PATIENCE: Final = 10.0
-#: Operations that have not ended; more are refused.
+#: The maximum number of running operations; further ones are refused.
 MOST_UNDER_WAY: Final = 100
-#: How the space of the whole cluster is called in paths and answers.
+#: The name of the cluster's space in paths and answers.
 CLUSTER: Final = "CLUSTER"
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectPath:
-    """An object as items are called."""
+    """An object, with its name in the form of items."""
 
     account: str
     container: str
@@ -52,10 +52,10 @@ class ObjectPath:
 
 
 def call_daemon(backend: Backend, verb: str, seconds: float = 0.0, **arguments: Any) -> Any:
-    """Have a daemon do something.
+    """Send a request to a daemon and return its answer.
 
-    :param seconds: to wait for it, :data:`PATIENCE` at least
-    :raises PeerError: when too many requests wait already, and as ``MotifClient.call``
+    :param seconds: the wait for it, at least :data:`PATIENCE`
+    :raises PeerError: when too many requests wait already, and like ``MotifClient.call``
     """
     if not backend.waiters.acquire(blocking=False):
         raise PeerError("too many requests wait for daemons `sluice-motifs`, try again")
@@ -85,14 +85,14 @@ def page_objects(
     if accounts is not None:
         found = found or next(iter(accounts), "")
         if found not in accounts:
-            raise Forbidden(f"objects of account `{found or account}` are not yours to list")
+            raise Forbidden(f"the objects of account `{found or account}` may not be listed by you")
     under = "".join(f"{part}/" for part in (found, container) if part)
     known = call_daemon(backend, verbs.LIST, under=under, marker=marker, limit=limit + 1)
     return Page(known[:limit], known[limit - 1]["item"] if len(known) > limit else "")
 
 
 def show_object(backend: Backend, path: ObjectPath, why: bool = False) -> Mapping[str, Any]:
-    """What is known of an object, and with ``why`` what stands in the way of its contraction."""
+    """The state of an object, and with ``why`` the reasons against its contraction."""
     found: Mapping[str, Any] = call_daemon(backend, verbs.WHY if why else verbs.SHOW, item=str(path))
     return found
 
@@ -102,8 +102,8 @@ def attach_motif(
 ) -> Mapping[str, Any]:
     """Attach a motif to an object.
 
-    :raises NotFound: when there is no such object or template
-    :raises CallerError: for parameters that are none of the template's
+    :raises NotFound: when the object or the template does not exist
+    :raises CallerError: for parameters that the template does not have
     """
     info = find_template(backend, template)
     read = {name: _read_parameter(info, name, value) for name, value in params.items()}
@@ -114,7 +114,7 @@ def attach_motif(
 
 
 def find_template(backend: Backend, keyword: str) -> ActionInfo:
-    """A template that all daemons know.
+    """A template that all daemons have.
 
     :raises NotFound: when there is none, with the near miss
     :raises PeerError: when no daemon runs
@@ -130,7 +130,7 @@ def find_template(backend: Backend, keyword: str) -> ActionInfo:
 
 
 def identity_text(backend: Backend, caller: Identity, account: str) -> str:
-    """Who attaches, as daemons compare it with access lists; empty for who may read everything."""
+    """The attaching identity, in the form of access lists; empty for one that may read everything."""
     if caller.is_admin:
         return ""
     project, user = caller.project_id, caller.user_id
@@ -139,10 +139,10 @@ def identity_text(backend: Backend, caller: Identity, account: str) -> str:
 
 
 def _read_parameter(info: ActionInfo, name: str, value: Scalar) -> Scalar:
-    """A parameter, whose value may be a text with a unit."""
+    """The value of a parameter, which may be a text with a unit."""
     parameter = info.parameter(name)
     if parameter is None and name == VERSIONS:
-        return value  # the daemon knows whether the template takes it
+        return value  # the daemon checks whether the template has the parameter
     if parameter is None:
         hint = near_miss(name, [one.name for one in info.parameters])
         raise CallerError(f"template `{info.keyword}` has no parameter `{name}`{hint}")
@@ -156,10 +156,10 @@ def _read_parameter(info: ActionInfo, name: str, value: Scalar) -> Scalar:
 
 
 def order_expansion(backend: Backend, data: Any, by: str) -> MotifOperation:
-    """Order an expansion.
+    """Create an operation that expands objects.
 
-    :raises CallerError: when the body makes no sense
-    :raises Conflict: when too many have not ended
+    :raises CallerError: when the body is not valid
+    :raises Conflict: when too many operations are running
     :raises PeerError: when no daemon runs
     """
     body = Body(data, "account", "container")
@@ -189,7 +189,7 @@ def page_operations(backend: Backend, limit: int, marker: str, state: str) -> Pa
 
 
 def find_operation(backend: Backend, operation_id: str, seconds: float = 0.0) -> MotifOperation:
-    """An operation, when it has ended or so many seconds are over.
+    """An operation, after its end or after ``seconds``.
 
     :raises NotFound: when there is none
     """
@@ -198,10 +198,10 @@ def find_operation(backend: Backend, operation_id: str, seconds: float = 0.0) ->
 
 
 def cancel_expansion(backend: Backend, operation_id: str) -> MotifOperation:
-    """End an operation early; what was expanded stays so.
+    """Cancel an operation; expanded objects stay expanded.
 
     :raises NotFound: when there is none
-    :raises Conflict: when it has ended
+    :raises Conflict: when it has ended already
     """
     found = replace(_read_operation(backend, operation_id), state=CANCELLED, ended=backend.now())
     if not backend.store.run(cancel_operation(backend.store.keys, found)):
@@ -217,19 +217,19 @@ def _read_operation(backend: Backend, operation_id: str) -> MotifOperation:
 
 
 def space_name(status: SpaceStatus) -> str:
-    """What a space is called: its path, or ``CLUSTER``."""
+    """The name of a space: its path, or ``CLUSTER``."""
     return CLUSTER if status.path == WHOLE_CLUSTER else status.path
 
 
 def account_of_space(name: str) -> str:
-    """The account that a space is in; empty for the cluster's."""
+    """The account of a space; empty for the cluster's."""
     return "" if name == CLUSTER else name.partition("/")[0]
 
 
 def named_space(backend: Backend, name: str) -> str:
-    """The name of the space that is called ``name``, in which a project may stand for its account.
+    """The name of the space called ``name``, in which a project may stand for its account.
 
-    :raises CallerError: when it is neither a project's nor an account's
+    :raises CallerError: when it begins with neither a project nor an account
     """
     if name == CLUSTER:
         return name
@@ -243,8 +243,8 @@ def page_spaces(
     """Spaces by name.
 
     :param accounts: those that may be shown; None for all
-    :param prefix: what names begin with; of a path, a project may stand for its account
-    :raises CallerError: for a path in what is neither a project's nor an account's
+    :param prefix: the beginning of names; in a path, a project may stand for its account
+    :raises CallerError: for a path that begins with neither a project nor an account
     """
     known = _known_spaces(backend)
     prefix = named_space(backend, prefix) if "/" in prefix else prefix

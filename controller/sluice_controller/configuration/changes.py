@@ -1,12 +1,12 @@
-"""``/changes``: who changed what and when, from the change stream, newest first; undoing the last change of a policy.
+"""``/changes``: the log of changes from the change stream, newest first; the undo of a policy's last change.
 
 The stream and the undo log are trimmed independently (``sluice_core.store.change_stream``).  One page examines a
 bounded number of stream entries, so a filtered page may be short or empty and still have a next page.
 
-A policy is undone to what the undo log says that it was, and nothing else changes.  One that was deleted comes back
-under its id and with its age, one that was created goes.  Its sentence is compiled anew: what it needs may be gone by
-now, or another policy may stand in its way.  Undoing is a change like any other, so doing it twice brings back what it
-undid.
+A policy is restored to its document in the undo log, and nothing else changes.  A deleted policy comes back
+under its id and with its age, a created one is deleted.  Its sentence is compiled anew: words that it uses may have
+been deleted, or another policy may contradict it.  An undo is a change like any other, so a second undo restores
+what the first one undid.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from sluice_core.store.records import Gap, Head
 from sluice_dsl.compile import compile_text
 from sluice_dsl.plan import Plan
 
-#: Entries that are looked at for one page of the stream, or for a policy's last change in the undo log.
+#: The maximum number of entries that are examined for one page, or for a policy's last change in the undo log.
 _LOOKED_AT: Final = 2000
-#: Those that are read at once.
+#: The number of entries that are read at once.
 _STEP: Final = 500
 _UNDO_STEP: Final = 200
 _BEYOND: Final = 10**15
@@ -35,7 +35,7 @@ _BEYOND: Final = 10**15
 
 @dataclass(frozen=True, slots=True)
 class ChangePage:
-    """Some changes; ``oldest`` is the first that is kept, None when there is none."""
+    """Some changes; ``oldest`` is the first that is kept, None without any."""
 
     changes: tuple[Change, ...]
     next_marker: str
@@ -44,31 +44,31 @@ class ChangePage:
 
     @property
     def trimmed(self) -> bool:
-        """Whether older changes were forgotten."""
+        """Whether older changes were removed."""
         return self.oldest is not None and self.oldest.epoch > 1
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeFilter:
-    """Which changes are wanted; ``since`` in unix seconds."""
+    """Selects changes; ``since`` in Unix seconds."""
 
     policy: str = ""
     by: str = ""
     since: float = 0.0
 
     def matches(self, change: Change) -> bool:
-        """Whether it is one of them."""
+        """Whether a change is selected."""
         return (not self.by or change.by == self.by) and (not self.policy or self.policy in touched_policies(change))
 
 
 def touched_policies(change: Change) -> list[str]:
-    """The policies that a change is about."""
+    """The policies in a change."""
     touched = (*change.policies, *(one.policy for one in change.puts), *map(policy_of_assignment, change.drops))
     return list(dict.fromkeys(touched))
 
 
 def list_changes(backend: Backend, wanted: ChangeFilter, limit: int, marker: str = "") -> ChangePage:
-    """Changes below ``marker``, newest first."""
+    """Changes before ``marker``, newest first."""
     below = _read_marker(marker)
     matching: list[Change] = []
     head = backend.store.head()
@@ -107,16 +107,16 @@ def _oldest(backend: Backend) -> Change | None:
 
 @dataclass(frozen=True, slots=True)
 class ChangeDetails:
-    """One change; ``differences`` is None when what it replaced is not known any more."""
+    """One change; ``differences`` is None if the replaced documents are not kept any more."""
 
     change: Change
     differences: list[Difference] | None
 
 
 def find_change(backend: Backend, epoch: int) -> ChangeDetails:
-    """One change, with what it replaced and by what.
+    """One change, with the documents before and after it.
 
-    :raises NotFound: when there is none, or it was trimmed
+    :raises NotFound: when it does not exist, or was trimmed
     """
     newest = backend.store.run(changes_before(backend.store.keys, epoch + 1, 1))
     if not newest or newest[0].epoch != epoch:
@@ -133,12 +133,12 @@ def find_change(backend: Backend, epoch: int) -> ChangeDetails:
 
 
 def policy_before_last_change(backend: Backend, policy_id: str, allow: Authorize = allow_all) -> Transformation:
-    """The present configuration, with one policy as it stood before its last change.
+    """The present configuration, with one policy as it was before its last change.
 
-    :param allow: called with the plans that it has and had
+    :param allow: called with the policy's present and former plans
 
-    :raises NotFound: when no change of it is known
-    :raises PolicyErrors: when its sentence would not be accepted any more
+    :raises NotFound: when no change of it is kept
+    :raises PolicyErrors: when its sentence is not valid any more
     """
 
     def wanted(now: Configuration) -> Configuration:
@@ -154,7 +154,7 @@ def policy_before_last_change(backend: Backend, policy_id: str, allow: Authorize
 
 
 def _before(backend: Backend, policy_id: str) -> Policy | None:
-    """What the last change of a policy replaced; None when that created it."""
+    """The policy before its last change; None if that created it."""
     name, place = f"{POLICY}/{policy_id}", ""
     for _ in range(_LOOKED_AT // _UNDO_STEP):
         found = backend.store.run(replaced_before(backend.store.keys, place, _UNDO_STEP))
@@ -165,12 +165,12 @@ def _before(backend: Backend, policy_id: str) -> Policy | None:
         if len(found) < _UNDO_STEP:
             break
         place = found[-1][0]
-    raise NotFound(f"no change of a policy `{policy_id}` is known that could be undone")
+    raise NotFound(f"no change of policy `{policy_id}` is kept that could be undone")
 
 
 def _compiled(backend: Backend, policy: Policy) -> Policy:
-    """``policy`` as its sentence is understood now."""
-    if KEPT in policy.plan:  # what an actor left behind has no sentence that says it
+    """``policy`` with its sentence compiled by the present vocabulary."""
+    if KEPT in policy.plan:  # a policy that was kept of an actor has no sentence
         return policy
     contents = backend.policy_cache.contents()
     others = [one for one in contents.ordered if one.policy.id != policy.id]

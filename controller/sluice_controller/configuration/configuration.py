@@ -1,4 +1,4 @@
-"""The whole configuration: policies, registry and uploaded code, as it is, was, or shall be.
+"""The whole configuration, present, past or wanted: policies, registry and uploaded code.
 
 Import and roll back are the same operation: compute the difference between the present and the wanted configuration
 and write it as one atomic change.  The commit expects the configuration version that was read, so a concurrent change
@@ -50,9 +50,9 @@ class Configuration:
         return cls(policies, contents.uploads, contents.entries)
 
     def with_documents(self, documents: Documents) -> Configuration:
-        """This one, with ``documents`` in place of what is here.
+        """This configuration, with ``documents`` instead of its own.
 
-        :raises DecodeError: when one of them is none
+        :raises DecodeError: when a document is not valid
         """
         parts: dict[str, dict[str, Any]] = {part: dict(getattr(self, part)) for part, _ in _PARTS.values()}
         for name, raw in documents.items():
@@ -65,7 +65,7 @@ class Configuration:
         return Configuration(**parts)
 
     def only(self, documents: Documents) -> Configuration:
-        """What ``documents`` names of this one."""
+        """The part of this configuration that ``documents`` has."""
         parts: dict[str, dict[str, Any]] = {
             part: {key: one for key, one in getattr(self, part).items() if f"{sort}/{key}" in documents}
             for sort, (part, _) in _PARTS.items()
@@ -73,7 +73,7 @@ class Configuration:
         return Configuration(**parts)
 
 
-#: What a document's name begins with → the part of the configuration that it is in, and its message.
+#: Prefix of a document's name → its part of the configuration, and its message.
 _PARTS: Final[Mapping[str, tuple[str, type[Message]]]] = {
     POLICY: ("policies", Policy),
     "upload": ("uploads", Upload),
@@ -97,7 +97,7 @@ class Difference:
 
 
 def differences(old: Configuration, new: Configuration) -> list[Difference]:
-    """What must change for ``old`` to become ``new``."""
+    """The changes that turn ``old`` into ``new``."""
     return [
         *_different(POLICY, old.policies, new.policies),
         *map(_of_code, _different("", old.uploads, new.uploads)),
@@ -112,7 +112,7 @@ def _different(what: str, old: Mapping[str, Message], new: Mapping[str, Message]
 
 
 def _of_code(difference: Difference) -> Difference:
-    """A difference of two uploads, by the kind and the name of the code."""
+    """A difference of two uploads, under the kind and the name of the code."""
     upload = difference.new or difference.old
     assert isinstance(upload, Upload)
     return replace(difference, what=upload.kind, name=upload.keyword)
@@ -139,7 +139,7 @@ def make_draft(changes: list[Difference], by: str, expect: Mapping[str, int]) ->
 
 
 def _ends(one: Difference) -> bool:
-    """Whether a controller is stopped or forgotten, so that what it set is taken back."""
+    """Whether a controller is stopped or deleted, so that its assignments are removed."""
     return not (isinstance(one.new, Upload) and one.new.running)
 
 
@@ -170,11 +170,11 @@ def replace_configuration(
     expected: int | None = None,
     allow: Authorize = allow_all,
 ) -> ConfigurationChange:
-    """Make what stands into what ``wanted`` says of it, or, for a ``plan``, only say what that takes.
+    """Replace the present configuration by the result of ``wanted``; for a ``plan`` only return the differences.
 
     :param expected: the version that the configuration must be at
     :raises PreconditionFailed: when it is at another one
-    :raises Conflict: when objects could not be read any more and ``force`` is not given
+    :raises Conflict: when objects would become unreadable and ``force`` is not given
     """
     for _ in range(_TRIES):
         version = backend.store.version(CONFIGURATION)
@@ -194,9 +194,9 @@ def replace_configuration(
 
 
 def keep_readable(old: Configuration, new: Configuration, force: bool) -> Configuration:
-    """``new``, whose filters know every code that objects may have been written by.
+    """``new``, whose filters have every revision of code that stored objects may need.
 
-    :raises Conflict: when a filter would be gone that objects may need
+    :raises Conflict: when it lacks a filter that objects may need
     """
     uploads = dict(new.uploads)
     for keyword, was in old.uploads.items():
@@ -206,7 +206,7 @@ def keep_readable(old: Configuration, new: Configuration, force: bool) -> Config
         if now is None:
             if not force:
                 raise Conflict(
-                    f"objects stored through filter `{keyword}` could not be read any more, `force=true` insists"
+                    f"objects stored through filter `{keyword}` would become unreadable, `force=true` allows it"
                 )
             continue
         if not now.reverse and not force:
@@ -217,7 +217,7 @@ def keep_readable(old: Configuration, new: Configuration, force: bool) -> Config
 
 
 def continue_revisions(old: Configuration, new: Configuration) -> Configuration:
-    """``new``, in which other code than what stands is a newer revision, and the same code the same one."""
+    """``new``, in which code that differs from the present one is a newer revision, and equal code the same one."""
     uploads = {
         key: _counted_on(old.uploads[key], now) if key in old.uploads else now for key, now in new.uploads.items()
     }
@@ -233,10 +233,10 @@ def _counted_on(was: Upload, now: Upload) -> Upload:
 
 
 def configuration_at(backend: Backend, epoch: int) -> Transformation:
-    """The configuration as it stood after the change ``epoch``.
+    """The configuration after the change ``epoch``.
 
     :raises NotFound: when there was no such change yet
-    :raises Conflict: when what was replaced since is not kept any more
+    :raises Conflict: when a document replaced since then is not kept any more
     """
 
     def wanted(now: Configuration) -> Configuration:
@@ -244,7 +244,7 @@ def configuration_at(backend: Backend, epoch: int) -> Transformation:
         if epoch > past.head.epoch:
             raise NotFound(f"there is no change {epoch}, the newest is {past.head.epoch}")
         if epoch < past.since:
-            raise Conflict(f"what stood after change {epoch} is not known any more, the earliest is {past.since}")
+            raise Conflict(f"the configuration after change {epoch} is not kept any more, the earliest is {past.since}")
         return now.with_documents(past.replaced())
 
     return wanted

@@ -1,7 +1,7 @@
 """The items of a configuration document, read one by one; policies are not compiled yet.
 
-Of uploaded code its description is checked.  The code itself is not read: it may not be in Swift yet.  Nodes and actor
-hosts try it before they use it.
+The description of uploaded code is checked.  The code itself is not read, since it may not be in Swift yet.  Nodes and
+actor hosts try it before they use it.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from sluice_core.messages.registry import KINDS
 from sluice_core.messages.uploads import CONTROLLER_CODE, FILTER_CODE, METRIC_CODE, Revision, Upload, upload_key
 from sluice_metrics.native import metric_info
 
-#: What a controller says of itself, besides its name.
+#: The fields of a controller's description, besides its name.
 _OF_CONTROLLER: Final = frozenset(one.name for one in fields(ControllerInfo)) - {"name"}
 
 
 def check_manifest(upload: Upload) -> None:
     """
-    :raises CallerError: when this can be no filter, metric or controller
+    :raises CallerError: when this is not a valid filter, metric or controller
     """
     if upload.kind == FILTER_CODE:
         _check_filter(upload)
@@ -54,19 +54,19 @@ def _check_filter(upload: Upload) -> None:
     if upload.environment == NATIVE and upload.language != PYTHON:
         raise CallerError(f"`language` of filter `{upload.keyword}` is `{upload.language}`, expected `{PYTHON}`")
     if upload.environment == NATIVE and not upload.sha256:
-        return  # its code has not said yet what it is
+        return  # it has no code yet, so no description
     info = filter_info(upload)
     if info.reversible != upload.reverse:
-        raise CallerError(f"filter `{upload.keyword}`: `reverse` is another than what its code says, `reversible`")
+        raise CallerError(f"filter `{upload.keyword}`: `reverse` differs from `reversible` in its code")
 
 
 def _check_controller(upload: Upload) -> None:
     unknown = sorted(set(upload.info) - _OF_CONTROLLER)
     if unknown:
-        raise CallerError(f"controller `{upload.keyword}` says `{unknown[0]}`, which is nothing a controller says")
+        raise CallerError(f"controller `{upload.keyword}` has the field `{unknown[0]}`, which controllers do not have")
     metrics, period = upload.info.get("metrics", []), upload.info.get("period", 1.0)
     if not isinstance(metrics, list) or not all(isinstance(one, str) for one in metrics):
-        raise CallerError(f"`metrics` of controller `{upload.keyword}` is no list of texts")
+        raise CallerError(f"`metrics` of controller `{upload.keyword}` is not a list of texts")
     if isinstance(period, bool) or not isinstance(period, int | float) or not period >= 1:
         raise CallerError(f"`period` of controller `{upload.keyword}` is `{period}`, expected at least 1 second")
     allocates = upload.info.get("allocates", [])
@@ -79,15 +79,15 @@ def _check_controller(upload: Upload) -> None:
 
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}|")
-#: Unix milliseconds that can be.
+#: The latest valid time in Unix milliseconds.
 _LATEST: Final = 10**15 - 1
-#: Faults that are told at once.
+#: The maximum number of faults in an error.
 _MOST_TOLD: Final = 20
 
 
 @dataclass(slots=True)
 class Faults:
-    """What is wrong so far; there may be much of it."""
+    """The faults found so far, of any number."""
 
     found: list[str] = field(default_factory=list)
 
@@ -97,7 +97,7 @@ class Faults:
 
     def end(self) -> None:
         """
-        :raises CallerError: when there was anything
+        :raises CallerError: when there is any fault
         """
         if self.found:
             more = len(self.found) - _MOST_TOLD
@@ -106,9 +106,9 @@ class Faults:
 
 
 class DocumentReader:
-    """Reads things one by one.
+    """Reads the items of a document one by one.
 
-    Where a document does not say whose a thing is and how old, it stays what it was, and a new one is ``by``'s.
+    An item without an author and a time keeps the present ones; a new item gets ``by``.
     """
 
     def __init__(self, by: str, at: int, standing: Configuration, faults: Faults) -> None:
@@ -118,30 +118,30 @@ class DocumentReader:
         self._faults = faults
 
     def all(self, data: Mapping[str, Any], section: str, read: Any, key: Any) -> list[Any]:
-        """Everything in a section that can be read."""
+        """All items of a section that can be read."""
         given = data.get(section) or []
         if not isinstance(given, list):
-            raise CallerError(f"`{section}` is no list")
+            raise CallerError(f"`{section}` is not a list")
         things: dict[str, Any] = {}
         for number, item in enumerate(given, 1):
             try:
                 if not isinstance(item, Mapping):
-                    raise CallerError("is no mapping")
+                    raise CallerError("is not a mapping")
                 thing = read(item, number)
                 if key(thing) in things:
-                    raise CallerError(f"`{key(thing)}` stands there twice")
+                    raise CallerError(f"`{key(thing)}` is given twice")
                 things[key(thing)] = thing
             except SluiceError as error:
                 self._faults.add(f"{section}, number {number}", error)
         return list(things.values())
 
     def policy(self, item: Mapping[str, Any], number: int) -> Policy:
-        """A policy, not compiled yet: it has a plan only when it was kept of an actor."""
+        """A policy, not compiled yet: it has a plan only if it was kept of an actor."""
         body = Body(item, *POLICY_FIELDS)
         name, text = body.text("id"), body.text("policy", longest=ANY_LENGTH)
         if not _ID.fullmatch(name):
             raise CallerError(f"`id` is `{name}`, expected up to 64 letters, digits, `-` and `_`")
-        # the order of the document is that of their age
+        # Policies are in the order of their age in the document.
         created, by = self._origin(body, self._standing.policies.get(name), number)
         return Policy(
             id=name,
@@ -156,11 +156,11 @@ class DocumentReader:
         )
 
     def entry(self, item: Mapping[str, Any], _: int) -> Entry:
-        """An entry of the registry, whose data are of its kind's shape."""
+        """An entry of the registry, whose data have the form of its kind."""
         body = Body(item, "kind", "name", "data", "created", "created_by")
         kind, name, data = body.one_of("kind", KINDS), body.text("name"), item.get("data")
         if not isinstance(data, Mapping):
-            raise CallerError(f"`data` of {kind} `{name}` is no mapping")
+            raise CallerError(f"`data` of {kind} `{name}` is not a mapping")
         known = [each.name for each in fields(KINDS[kind]) if each.name != "name"]
         refuse_unknown(data, known, f"field of {kind} `{name}`")
         entry = Entry(kind, name, dict(data), *self._origin(body, self._standing.entries.get(f"{kind}/{name}")))
@@ -180,7 +180,7 @@ class DocumentReader:
             _same_types(revision, Revision(0, "", 0))
         for digest in (*upload.files(), *(each.sha256 for each in upload.revisions)):
             if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
-                raise CallerError(f"`{digest}` is no SHA-256 in lower case hexadecimal")
+                raise CallerError(f"`{digest}` is not a SHA-256 in lower case hexadecimal")
         check_manifest(upload)
         return upload
 
@@ -197,21 +197,21 @@ def _kept_plan(kept: Any) -> dict[str, Any]:
     if kept is None:
         return {}
     if not isinstance(kept, Mapping):
-        raise CallerError("`kept` is no mapping")
+        raise CallerError("`kept` is not a mapping")
     refuse_unknown(kept, ("plan", "assignments"), "field")
     plan, assignments = kept.get("plan"), kept.get("assignments")
     if not isinstance(plan, Mapping):
-        raise CallerError("`plan` is no mapping")
+        raise CallerError("`plan` is not a mapping")
     if not isinstance(assignments, list):
-        raise CallerError("`assignments` of a kept policy is no list")
+        raise CallerError("`assignments` of a kept policy is not a list")
     if not all(isinstance(each, Mapping) for each in assignments):
-        raise CallerError("`assignments` is no mapping")
+        raise CallerError("`assignments` is not a mapping")
     return {**plan, KEPT: assignments}
 
 
 def _same_types(message: Any, like: Any) -> None:
     """
-    :raises CallerError: when a field of ``message`` is of another type than the same field of ``like``
+    :raises CallerError: when a field of ``message`` has another type than the same field of ``like``
     """
     for each in fields(message):
         value, default = getattr(message, each.name), getattr(like, each.name)

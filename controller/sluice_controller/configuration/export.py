@@ -23,13 +23,13 @@ _LEVELS: Mapping[str, tuple[str, int]] = {one.group: (level, one.slashes) for le
 
 
 def fold_members(entries: Mapping[str, Entry]) -> list[Entry]:
-    """The entries by key, members within their group's."""
+    """The entries by key, with members as part of their group."""
     known = {kind: groups(entries, kind) for kind in MEMBER_KINDS}
     return [_whole(one, known) for key, one in sorted(entries.items()) if not is_member(key)]
 
 
 def unfold_members(entries: Iterable[Entry]) -> Iterator[Entry]:
-    """The same entries as the registry keeps them; :func:`check_group_document` has seen them."""
+    """The same entries in the form of the registry, after :func:`check_group_document`."""
     for entry in entries:
         if entry.kind in MEMBER_KINDS:
             yield from Group.read(entry).entries(entry.created, entry.created_by)
@@ -38,23 +38,23 @@ def unfold_members(entries: Iterable[Entry]) -> Iterator[Entry]:
 
 
 def check_group_document(entry: Entry) -> None:
-    """A document's group must be one that could have been made by the other calls.
+    """Check that a group in a document could have been created by the other calls.
 
-    :raises CallerError: when ``entry`` is a group and cannot be kept
+    :raises CallerError: when ``entry`` is a group and is not valid
     """
     if entry.kind not in MEMBER_KINDS:
         return
     group, (level, slashes) = Group.read(entry), _LEVELS[entry.kind]
     if "/" in group.name:
-        raise CallerError(f"`name` is `{group.name}`, which holds `/`")
+        raise CallerError(f"`name` is `{group.name}`, which contains `/`")
     if group.level != level:
         raise CallerError(f"`level` of {entry.kind} `{group.name}` is `{group.level}`, expected `{level}`")
     for path in group.members:
         if path.count("/") != slashes or not all(path.split("/")):
-            raise CallerError(f"member `{path}` of {entry.kind} `{group.name}` is no {level}")
+            raise CallerError(f"member `{path}` of {entry.kind} `{group.name}` is not a {level}")
     stray = next((path for path in group.labels if path not in group.members), None)
     if stray is not None:
-        raise CallerError(f"`labels` of {entry.kind} `{group.name}` names `{stray}`, which is no member")
+        raise CallerError(f"`labels` of {entry.kind} `{group.name}` names `{stray}`, which is not a member")
 
 
 def _whole(entry: Entry, known: Mapping[str, Mapping[str, Group]]) -> Entry:
@@ -76,12 +76,12 @@ CODE_SECTIONS: Final[Mapping[str, str]] = {
     "metrics": METRIC_CODE,
     "controllers": CONTROLLER_CODE,
 }
-#: Fields of an upload that its section and :func:`_origin` say.
+#: Fields of an upload that its section and :func:`_origin` contain.
 _SAID_OTHERWISE: Final = ("kind", "created", "created_by")
 
 
 def document(configuration: Configuration) -> dict[str, Any]:
-    """The whole of it, as plain data in a fixed order."""
+    """The whole configuration, as plain data in a fixed order."""
     policies = sorted(configuration.policies.values(), key=lambda one: (one.created, one.id))
     return {
         "sluice": FORMAT,

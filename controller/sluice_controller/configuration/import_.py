@@ -32,18 +32,18 @@ from sluice_dsl.plan import Plan
 
 
 class PolicyCompiler:
-    """Compiles the policies of a document; those that are as they stand keep their plans."""
+    """Compiles the policies of a document; unchanged ones keep their plans."""
 
     def __init__(self, catalogue: Catalogue, now: Configuration, faults: Faults, longest: int) -> None:
         self._catalogue = catalogue
         self._now = now
         self._faults = faults
         self._longest = longest
-        #: By account; those about no account in particular may contradict any.
+        #: By account; policies about no single account may contradict any.
         self._by_account: dict[str, list[ExistingPolicy]] = defaultdict(list)
 
     def compile(self, items: Sequence[Policy]) -> dict[str, Policy]:
-        """All that can be compiled, by id."""
+        """All valid policies, by id."""
         compiled: dict[str, Policy] = {}
         new: list[Policy] = []
         for item in items:
@@ -79,18 +79,18 @@ class PolicyCompiler:
         return replace(item, text=one.text, plan=one.plan.to_data(), dynamic=one.plan.dynamic), one.plan
 
     def _rivals(self, account: str) -> list[ExistingPolicy]:
-        """The policies that may contradict one about ``account`` (empty: about none in particular)."""
+        """The policies that may contradict one about ``account`` (empty: about no single account)."""
         names = ("", account) if account else tuple(self._by_account)
         return [one for name in names for one in self._by_account[name]]
 
     def _kept(self, item: Policy) -> tuple[Policy, Plan]:
-        """A policy that an actor left behind: static, with the assignments that it had."""
+        """A policy that was kept of an actor: static, with its own assignments."""
         plan = Plan.from_data(item.plan)
         if plan.dynamic or not plan.actions:
             raise CallerError("`plan` of a kept policy watches metrics, or has no action")
         for assignment in map(Assignment.from_data, item.plan[KEPT]):
             if assignment.policy != item.id or not assignment.id.startswith(f"{item.id}."):
-                raise CallerError(f"assignment `{assignment.id}` is not one of this policy")
+                raise CallerError(f"assignment `{assignment.id}` does not belong to this policy")
             if self._catalogue.action(assignment.keyword) is None:
                 raise CallerError(f"unknown keyword `{assignment.keyword}`")
         return replace(item, plan={**plan.to_data(), KEPT: item.plan[KEPT]}), plan
@@ -100,12 +100,12 @@ _SECTIONS: Final = ("sluice", "policies", "registry", *CODE_SECTIONS)
 
 
 def read_configuration(data: Any, backend: Backend, by: str, now: Configuration) -> Configuration:
-    """The configuration that ``data`` describes, where ``now`` is the one that stands.
+    """The configuration that ``data`` describes; ``now`` is the present one.
 
-    :raises CallerError: naming everything that is wrong
+    :raises CallerError: naming every fault
     """
     if not isinstance(data, Mapping):
-        raise CallerError("the body is no mapping, expected `sluice: 1` and what belongs to it")
+        raise CallerError("the body is not a mapping, expected `sluice: 1` and further sections")
     refuse_unknown(data, _SECTIONS, "section")
     if data.get("sluice") != FORMAT or isinstance(data["sluice"], bool):
         raise CallerError(f"`sluice` is `{data.get('sluice')}`, expected {FORMAT}, the version of the format")
@@ -130,9 +130,9 @@ def read_configuration(data: Any, backend: Backend, by: str, now: Configuration)
 
 
 def _refuse_built_in(native: Catalogue, keys: Iterable[str], faults: Faults) -> None:
-    """Refuse new things under the name of a built-in; what stands already may have been taken over since."""
+    """Refuse new objects with the name of a built-in; present objects may have been taken over since."""
     taken = {METRIC_CODE: native.metrics, METRIC_ENTRY: native.metrics, TERM: native.terms}
     for key in sorted(keys):
         kind, slash, name = key.rpartition("/")
         if name in taken.get(kind, ()) or (not slash and name in native.actions):
-            faults.add(f"{kind or FILTER_CODE} `{name}`", CallerError("is a keyword of the language already"))
+            faults.add(f"{kind or FILTER_CODE} `{name}`", CallerError("is already a keyword of the language"))

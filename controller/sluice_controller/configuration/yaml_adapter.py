@@ -17,7 +17,7 @@ import yaml
 from sluice_core.errors import CallerError
 
 MEDIA_TYPE: Final = "application/yaml"
-#: Lists and mappings inside each other.
+#: The maximum depth of nested lists and mappings.
 DEEPEST: Final = 20
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DUMPER: Final[Any] = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -25,7 +25,7 @@ _WIDTH: Final = 120
 
 
 def dump(data: Any) -> bytes:
-    """``data`` as a document, in the order in which it is, one line per text where that can be."""
+    """``data`` as a document, in its own order, with one line per text if possible."""
     text: str = yaml.dump(data, Dumper=_DUMPER, sort_keys=False, allow_unicode=True, width=_WIDTH)
     return text.encode()
 
@@ -33,7 +33,7 @@ def dump(data: Any) -> bytes:
 def load(raw: bytes) -> Any:
     """The data in a document.
 
-    :raises CallerError: when it is none, or uses more of YAML than data needs
+    :raises CallerError: when it is not YAML, or has features of YAML that are not accepted
     """
     try:
         text = raw.decode("utf-8")
@@ -41,11 +41,11 @@ def load(raw: bytes) -> Any:
         data = yaml.load(text, Loader=_LOADER)  # noqa: S506 -- the safe loader, in C
         _only_plain(data)
     except yaml.YAMLError as error:
-        raise CallerError(f"the body is no YAML: {_brief(error)}") from None
+        raise CallerError(f"the body is not YAML: {_brief(error)}") from None
     except RecursionError:
         raise CallerError("the body is nested too deeply") from None
-    except ValueError as error:  # not UTF-8, a date that is none, a number of thousands of digits
-        raise CallerError(f"the body is no YAML: {str(error)[:200]}") from None
+    except ValueError as error:  # not UTF-8, an invalid date, a number of thousands of digits
+        raise CallerError(f"the body is not YAML: {str(error)[:200]}") from None
     return data
 
 
@@ -57,7 +57,7 @@ def _brief(error: yaml.YAMLError) -> str:
 
 @dataclass(slots=True)
 class _Open:
-    """A list or mapping that has begun; of a mapping: its names so far, and whether another comes next."""
+    """An open list or mapping; for a mapping: its names so far, and whether the next event is a name."""
 
     mapping: bool
     names: set[str] = field(default_factory=set)
@@ -65,14 +65,14 @@ class _Open:
 
 
 def _look_through(text: str) -> None:
-    """Refuse in the stream of events what must not even be built."""
+    """Refuse events that must not be built."""
     inside: list[_Open] = []
     documents = 0
     for event in yaml.parse(text, Loader=_LOADER):
         if isinstance(event, yaml.DocumentStartEvent):
             documents += 1
             if documents > 1:
-                raise CallerError("the body holds several YAML documents, expected one")
+                raise CallerError("the body contains several YAML documents, expected one")
         elif isinstance(event, yaml.CollectionEndEvent):
             inside.pop()
         elif isinstance(event, yaml.NodeEvent):
@@ -87,18 +87,18 @@ def _look_through(text: str) -> None:
 
 def _refuse_more_than_data(event: Any) -> None:
     if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
-        raise CallerError(f"{_where(event)}: anchors and aliases are not taken")
+        raise CallerError(f"{_where(event)}: anchors and aliases are not accepted")
     if event.tag is not None:
-        raise CallerError(f"{_where(event)}: tags such as `{event.tag}` are not taken")
+        raise CallerError(f"{_where(event)}: tags such as `{event.tag}` are not accepted")
 
 
 def _in_mapping(event: Any, mapping: _Open) -> None:
-    """Names and values take turns."""
+    """Check a name or a value, which alternate."""
     if mapping.name_next:
         if not isinstance(event, yaml.ScalarEvent):
-            raise CallerError(f"{_where(event)}: a name in a mapping is no text")
+            raise CallerError(f"{_where(event)}: a name in a mapping is not a text")
         if event.value in mapping.names:
-            raise CallerError(f"{_where(event)}: `{event.value}` stands there twice")
+            raise CallerError(f"{_where(event)}: `{event.value}` is given twice")
         mapping.names.add(event.value)
     mapping.name_next = not mapping.name_next
 
@@ -109,21 +109,21 @@ def _where(event: Any) -> str:
 
 def _only_plain(data: Any) -> None:
     """
-    :raises CallerError: when there is something else than JSON knows in it
+    :raises CallerError: when it contains a value that JSON does not have
     """
     if isinstance(data, Mapping):
         for name, value in data.items():
             if not isinstance(name, str):
-                raise CallerError(f"the name `{name}` in a mapping is no text, expected quotes around it")
+                raise CallerError(f"the name `{name}` in a mapping is not a text, expected quotes around it")
             _only_plain(name)
             _only_plain(value)
     elif isinstance(data, list):
         for value in data:
             _only_plain(value)
     elif isinstance(data, str):
-        data.encode()  # half a surrogate pair is a ValueError
+        data.encode()  # raises ValueError for half a surrogate pair
     elif isinstance(data, float):
         if not math.isfinite(data):
-            raise CallerError(f"`{data}` is no number that can be kept")
+            raise CallerError(f"`{data}` is not a number that can be stored")
     elif not (data is None or isinstance(data, int)):
         raise CallerError(f"`{data}` is a {type(data).__name__}, expected quotes around it")

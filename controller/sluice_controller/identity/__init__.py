@@ -1,1 +1,1 @@
-"""Who calls and what they may do: tokens, Keystone, rules."""
+"""Callers and their permissions: tokens, Keystone, rules."""

@@ -1,7 +1,7 @@
-"""The adapter to Keystone: its middleware in front of Django, and the session of our service user.
+"""The adapter to Keystone: its middleware in front of Django, and the session of Sluice's service user.
 
 keystonemiddleware validates tokens, caches the results, and removes every identity header that a client sent.  It
-lets requests without a valid token pass (``delay_auth_decision``), since ``/health`` needs none and our own errors
+lets requests without a valid token pass (``delay_auth_decision``), since ``/health`` needs none and the API's errors
 are JSON with a request id.  By default it would also report an unreachable Keystone as an invalid token, and clients
 would log in again.  :class:`KeystoneMiddleware` therefore marks such a request; a view that needs an identity then
 answers 503 with Retry-After, and cached tokens still work.
@@ -26,7 +26,7 @@ from sluice_controller.identity.caller import AWAY, CHALLENGE, IDENTITY, Identit
 log = logging.getLogger(__name__)
 
 SECTION: Final = "keystone_authtoken"
-#: Ours where keystonemiddleware's are too patient for an API that others wait for; the file may say otherwise.
+#: Shorter waits than keystonemiddleware's defaults, which are too long for an API; the file may override them.
 DEFAULTS: Final = {
     "token_cache_time": 60,
     "http_connect_timeout": 5,
@@ -36,13 +36,13 @@ DEFAULTS: Final = {
 
 
 class KeystoneUnreachable(Exception):
-    """Keystone does not answer, or not so that one could understand it."""
+    """Keystone does not answer, or its answer is not valid."""
 
 
 class KeystoneMiddleware(auth_token.AuthProtocol):
     """keystonemiddleware's ``auth_token`` around the WSGI application ``app``.
 
-    :param is_admin: what decides whether an identity is an administrator
+    :param is_admin: returns whether an identity is an administrator
     """
 
     def __init__(self, app: Callable[..., Any], conf: cfg.ConfigOpts, is_admin: Callable[[Identity], bool]) -> None:
@@ -53,7 +53,7 @@ class KeystoneMiddleware(auth_token.AuthProtocol):
     def fetch_token(self, token: str, **kwargs: Any) -> Any:
         """Called by keystonemiddleware for each token.
 
-        :raises KeystoneUnreachable: instead of calling the token invalid when Keystone could not be asked
+        :raises KeystoneUnreachable: when Keystone could not be asked, instead of reporting an invalid token
         """
         try:
             return super().fetch_token(token, **kwargs)
@@ -73,14 +73,14 @@ class KeystoneMiddleware(auth_token.AuthProtocol):
         except KeystoneUnreachable as error:
             log.debug("a token could not be validated: %s", error)
             request.user_token_valid = False
-            request.environ[AWAY] = "keystone is away, so that nobody knows whose token this is"
+            request.environ[AWAY] = "keystone is unreachable, so the token cannot be checked"
             return None
         if request.user_token_valid and request.headers.get("X-Service-Identity-Status", "Confirmed") == "Confirmed":
             request.environ[IDENTITY] = self._identity(request.token_auth.user)
         return answer
 
     def process_response(self, response: Any) -> Any:
-        """Called by keystonemiddleware with the application's answer, which carries its challenge already."""
+        """Called by keystonemiddleware with the application's answer, which has its challenge already."""
         return response
 
     def _identity(self, user: Any) -> Identity:
@@ -95,10 +95,10 @@ class KeystoneMiddleware(auth_token.AuthProtocol):
 
 
 def read_conf(source: str) -> cfg.ConfigOpts:
-    """The options of ``[keystone_authtoken]`` in the files of ``source``, as in PATH, with our defaults.
+    """The options of ``[keystone_authtoken]`` in the files of ``source``, as in PATH, with Sluice's defaults.
 
     :raises oslo_config.cfg.Error: when one cannot be read
-    :raises keystoneauth1.exceptions.ClientException: when there is no such way to log in
+    :raises keystoneauth1.exceptions.ClientException: when the login plugin does not exist
     """
     conf = cfg.ConfigOpts()
     conf([], project="sluice", default_config_files=split_source(source), default_config_dirs=[])
@@ -112,12 +112,12 @@ def read_conf(source: str) -> cfg.ConfigOpts:
 
 
 def auth_url(conf: cfg.ConfigOpts) -> str:
-    """Where Keystone is."""
+    """The URL of Keystone."""
     return str(conf[SECTION].auth_url or "")
 
 
 def service_plugin(conf: cfg.ConfigOpts, **changes: str | None) -> Any:
-    """What the service user logs in with; ``changes`` go before what the file says.
+    """The login plugin of the service user; ``changes`` override the options of the file.
 
     :raises keystoneauth1.exceptions.ClientException: when an option is missing
     """
@@ -128,7 +128,7 @@ def service_plugin(conf: cfg.ConfigOpts, **changes: str | None) -> Any:
 
 
 def system_session(conf: cfg.ConfigOpts) -> session.Session:
-    """A session of the service user that is scoped to the whole system: it may read all projects."""
+    """A session of the service user with system scope, which may read all projects."""
     nothing = dict.fromkeys(
         ("project_id", "project_name", "project_domain_id", "project_domain_name", "default_domain_id")
     )
@@ -139,7 +139,7 @@ def system_session(conf: cfg.ConfigOpts) -> session.Session:
 def open_session(conf: cfg.ConfigOpts, timeout: float, plugin: Any = None) -> session.Session:
     """A session with the TLS options of the section; each request has ``timeout`` seconds.
 
-    :param plugin: what it logs in with; None for requests without a token
+    :param plugin: the login plugin; None for requests without a token
     """
     section = conf[SECTION]
     return loading.session.Session().load_from_options(

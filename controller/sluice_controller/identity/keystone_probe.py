@@ -1,7 +1,7 @@
-"""Whether Keystone is reachable, for ``/health``, which needs no token and may be called often.
+"""Checks whether Keystone is reachable, for ``/health``, which needs no token and may be called often.
 
 One thread at a time asks Keystone, at most once in :data:`REMEMBERED` seconds; other requests get the previous
-answer.  Any answer but a server error counts.  No credentials are sent.
+answer.  Any answer except a server error counts.  No credentials are sent.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Final
 
 log = logging.getLogger(__name__)
 
-#: Seconds that an answer is good for, and that Keystone has for one.
+#: Seconds for which an answer is valid, and the time-out of a request.
 REMEMBERED: Final = 5.0
 PATIENCE: Final = 2.0
 
 
 class KeystoneProbe:
-    """Remembers for a while what ``ask`` answered."""
+    """Keeps the result of ``ask`` for a while."""
 
     def __init__(self, ask: Callable[[], bool], clock: Callable[[], float] = time.monotonic) -> None:
         self._ask = ask
@@ -32,7 +32,7 @@ class KeystoneProbe:
         self._known = threading.Event()
 
     def is_up(self) -> bool:
-        """The last answer; waits only while there was none yet."""
+        """The last result; waits only before the first one."""
         if self._clock() >= self._until and self._lock.acquire(blocking=False):
             try:
                 self._good = self._ask()
@@ -46,7 +46,7 @@ class KeystoneProbe:
 
 @lru_cache(maxsize=8)
 def probe_for(source: str) -> KeystoneProbe:
-    """The probe of the Keystone in the files of ``source``, as in PATH; asks when it is first asked."""
+    """The probe of the Keystone in the files of ``source``, as in PATH; connects at the first check."""
     return KeystoneProbe(lambda: reachable(source))
 
 

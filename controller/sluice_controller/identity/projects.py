@@ -19,26 +19,26 @@ from sluice_core.errors import CallerError, PeerError
 
 log = logging.getLogger(__name__)
 
-#: Seconds for which a name is remembered.
+#: Seconds for which a name is cached.
 REMEMBERED: Final = 60.0
-#: Characters of a project's name that Keystone takes.
+#: The maximum length of a project's name in Keystone.
 _LONGEST: Final = 64
 _IDENTITY: Final = {"service_type": "identity", "version": (3, 0)}
-#: What Keystone makes ids of projects of; an account of another kind is no project's.
+#: The form of Keystone's ids of projects; an account of another form belongs to no project.
 _PROJECT_ID: Final = re.compile("[0-9a-f]{32}")
 
 
 class Session(Protocol):
-    """As much of a keystoneauth session as is needed."""
+    """The part of a keystoneauth session that is used here."""
 
     def get(self, url: str, **kwargs: Any) -> Any:
-        """An answer of Keystone's."""
+        """Send a request to Keystone and return its answer."""
 
 
 class ProjectAccounts(Mapping[str, str]):
-    """Project name → Swift account; connects when it is first asked.
+    """Project name → Swift account; connects at the first look-up.
 
-    Iterating gives the names that are remembered, which is what a near miss is looked for among.
+    Iteration gives the cached names, for near misses.
     """
 
     def __init__(
@@ -52,13 +52,13 @@ class ProjectAccounts(Mapping[str, str]):
         self._known: dict[str, tuple[float, str]] = {}
 
     def __getitem__(self, name: str) -> str:
-        """The account of the project called ``name``.
+        """The account of the project with this name.
 
         :raises KeyError: when there is none
-        :raises CallerError: when several domains have one
+        :raises CallerError: when several domains have a project with this name
         :raises PeerError: when Keystone cannot be asked
         """
-        if name.startswith(self._prefix) or len(name) > _LONGEST:  # an account by itself, or nothing at all
+        if name.startswith(self._prefix) or len(name) > _LONGEST:  # an account, or not a valid name
             raise KeyError(name)
         with self._lock:
             at, account = self._known.get(name, (0.0, ""))
@@ -86,7 +86,7 @@ class ProjectAccounts(Mapping[str, str]):
             if self._session is None:
                 self._session = self._open_session()
             answer = self._session.get("/projects", endpoint_filter=_IDENTITY, params={"name": name})
-            # some backends compare without regard to case
+            # Some back ends compare without regard to case.
             ids = [str(one["id"]) for one in answer.json()["projects"] if one["name"] == name]
         except ksa.BadRequest:
             return []
@@ -103,9 +103,9 @@ class ProjectAccounts(Mapping[str, str]):
 
 
 class ListedProjects:
-    """The projects that there are, by the accounts of their ids.
+    """All projects, by the accounts of their ids.
 
-    Asks Keystone for all of them once in :data:`REMEMBERED` seconds.
+    Reads them from Keystone once in :data:`REMEMBERED` seconds.
     """
 
     def __init__(
@@ -119,20 +119,20 @@ class ListedProjects:
         self._names: Mapping[str, str] = {}
 
     def name(self, account: str) -> str:
-        """The name of the project of ``account``; empty when it is not known, or several projects have it."""
+        """The name of the project of ``account``; empty if it is not known, or several projects have it."""
         if not self._is_project(account):
             return ""
         try:
             name = self._listed(self._open_session()).get(account.removeprefix(self._prefix), "")
         except (ksa.ClientException, ValueError, KeyError, TypeError) as error:
-            log.warning("keystone does not say what projects are called: %s", type(error).__name__)
+            log.warning("the names of keystone's projects cannot be read: %s", type(error).__name__)
             name = self._names.get(account.removeprefix(self._prefix), "")
         return name if sum(one == name for one in self._names.values()) == 1 else ""
 
     def deleted(self, accounts: Collection[str]) -> set[str]:
-        """The ``accounts`` whose project is no more; none while Keystone does not say.
+        """The ``accounts`` whose project is deleted; none if Keystone does not answer.
 
-        Keystone is asked for each that is missing by its id, since a list may be cut short.
+        Each missing project is looked up by its id, since a list may be cut short.
         """
         ids = {one: one.removeprefix(self._prefix) for one in accounts if self._is_project(one)}
         if not ids:
@@ -142,17 +142,17 @@ class ListedProjects:
             there = self._listed(session)
             return {account for account, name in ids.items() if name not in there and _is_deleted(session, name)}
         except (ksa.ClientException, ValueError, KeyError, TypeError) as error:
-            log.warning("keystone does not say which projects there are: %s", type(error).__name__)
+            log.warning("the projects of keystone cannot be read: %s", type(error).__name__)
             return set()
 
     def _is_project(self, account: str) -> bool:
         return account.startswith(self._prefix) and bool(_PROJECT_ID.fullmatch(account, pos=len(self._prefix)))
 
     def _listed(self, session: Session) -> Mapping[str, str]:
-        """Name by id of all projects."""
+        """Id → name of all projects."""
         with self._lock:
             if self._now() - self._listed_at >= REMEMBERED:
-                self._listed_at = self._now()  # one that fails is not tried again at once
+                self._listed_at = self._now()  # a read that fails is not repeated at once
                 answer = session.get("/projects", endpoint_filter=_IDENTITY)
                 self._names = {str(one["id"]): str(one.get("name", "")) for one in answer.json()["projects"]}
             return self._names

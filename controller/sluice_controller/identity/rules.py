@@ -1,16 +1,16 @@
-"""What may be done by whom: one rule per operation, decided by oslo.policy.
+"""The permissions of callers: one rule per operation, decided by oslo.policy.
 
-* Operations (``sluice_controller.api.operations``) declare their rules with a default.  A policy file puts other rules
-  in their place; ``sluice-api --sample-policy`` prints all of them.
+* Operations (``sluice_controller.api.operations``) declare their rules with a default.  A policy file overrides them;
+  ``sluice-api --sample-policy`` prints all of them.
 * A rule sees the credentials of :meth:`sluice_controller.identity.caller.Identity.credentials` and a *target*, a flat
-  dictionary of texts: ``project_id`` (the project whose account the thing is in), ``level`` (tenant, container,
-  object, …) and ``self_service`` (``True`` or ``False``).  What does not apply is left out, and a check of
-  something that was left out fails.
-* :class:`Rule` says who must bring the target.  A rule about nothing is decided before the view
-  runs; one about a ``THING`` by the operation, once it knows what the request is about.  That of a list
-  says who may list at all; everybody's things are shown only to whom ``<rule>_all`` allows it.
-  ``sluice_controller.api.permissions`` refuses the answer of an operation that forgot its part.
-* A refused request is told the parts of its rule that failed (:func:`missing_rights`).  A rule is a tree of AND, OR
+  dictionary of texts: ``project_id`` (the project that owns the object's account), ``level`` (tenant, container,
+  object, …) and ``self_service`` (``True`` or ``False``).  Values that do not apply are left out, and a check of
+  a missing value fails.
+* :class:`Rule` declares whether a target is needed.  A rule without a target is decided before the view
+  runs; one about a ``THING`` by the operation, once it knows the object of the request.  The rule of a list
+  decides who may list at all; objects of other projects are shown only to callers that ``<rule>_all`` allows.
+  ``sluice_controller.api.permissions`` refuses the answer of an operation that did not decide its rule.
+* A refusal names the parts of the rule that failed (:func:`missing_rights`).  A rule is a tree of AND, OR
   and named rules.  Of AND, all failed parts are missing; of OR, each alternative would do.  A named rule in
   :data:`WORDS` is explained by its text, any other by its parts.
 """
@@ -29,14 +29,14 @@ from oslo_policy import policy
 from sluice_controller.config import OPERATOR_ROLES
 from sluice_controller.identity.caller import Identity
 
-#: Of the names of all operations.
+#: Prefix of the names of all operations.
 PREFIX: Final = "sluice:"
 NOTHING: Final = "nothing"
 THING: Final = "thing"
 
 
 def operator_check(roles: str) -> str:
-    """The check of the rule ``operator``, of the value of Swift's option ``operator_roles``."""
+    """The check of the rule ``operator``, from the value of Swift's option ``operator_roles``."""
     return " or ".join(f"role:{one.strip()}" for one in roles.split(",") if one.strip()) or "!"
 
 
@@ -44,10 +44,10 @@ def operator_check(roles: str) -> str:
 class Rule:
     """One rule of oslo.policy.
 
-    :param check: who may do it by default
-    :param help: what it guards
-    :param about: whether the rule must know the :data:`THING` that the request is about
-    :param everybody: of a list: help of the rule ``<name>_all``, by which administrators are shown everybody's things
+    :param check: the default
+    :param help: the operation that it guards
+    :param about: whether the rule needs the :data:`THING` of the request
+    :param everybody: for a list: help of the rule ``<name>_all``, which shows the objects of all projects
     """
 
     name: str
@@ -58,37 +58,37 @@ class Rule:
 
     @property
     def needs_no_target(self) -> bool:
-        """Whether it can be decided before anything is known of the request but who sends it."""
+        """Whether the identity of the caller is enough to decide it."""
         return self.about == NOTHING and not self.everybody
 
 
 ADMIN: Final = "rule:admin"
 READER: Final = "rule:admin or role:reader"
 READS_OWN: Final = "rule:admin or (role:reader and rule:own)"
-#: An agent of the compute cluster: a role of its own for each stereotype, in the projects that it looks after.
+#: An agent of the compute cluster: a role for each stereotype, in the projects that it may change.
 APPLIES: Final = "rule:admin or (rule:own and role:stereotype-%(stereotype)s)"
 USES_OWN: Final = "rule:admin or (role:member and rule:own)"
-#: As Swift takes an object from a project's own users.
+#: The right to write an object in Swift for users of the project.
 WRITES_OBJECTS: Final = "rule:admin or (rule:operator and rule:own)"
 WRITES_OWN: Final = "rule:admin or (role:member and rule:own and rule:in_container and rule:self_service)"
 
-#: What the rules of operations are made of.
+#: The named rules in the rules of operations.
 PARTS: Final = (
     Rule("admin", "role:admin", "administrators of the whole cluster"),
-    Rule("operator", operator_check(OPERATOR_ROLES), "Swift lets them write objects; see option operator_roles"),
-    Rule("own", "project_id:%(project_id)s", "the thing is in the account of the token's project"),
-    Rule("in_container", "'container':%(level)s or 'object':%(level)s", "it is about one container or object"),
-    Rule("self_service", "'True':%(self_service)s", "all that it sets or deletes is marked self-service"),
+    Rule("operator", operator_check(OPERATOR_ROLES), "may write objects in Swift; see option operator_roles"),
+    Rule("own", "project_id:%(project_id)s", "the object is in the account of the token's project"),
+    Rule("in_container", "'container':%(level)s or 'object':%(level)s", "the target is one container or object"),
+    Rule("self_service", "'True':%(self_service)s", "all filters that it sets or deletes are marked self-service"),
 )
 
-#: By name, those of operations alone; filled as these are declared.
+#: By name, those of operations alone; filled by their declarations.
 BY_NAME: Final[dict[str, Rule]] = {}
 
 
 def declare(rule: Rule) -> None:
-    """Make ``rule`` known, and of a list the one about everybody's things.
+    """Register ``rule``, and for a list the rule about the objects of all projects.
 
-    :raises ValueError: when there is another one of its name
+    :raises ValueError: when a rule of this name is registered already
     """
     if BY_NAME.setdefault(rule.name, rule) != rule:
         raise ValueError(f"rule `{rule.name}` is declared twice")
@@ -96,7 +96,7 @@ def declare(rule: Rule) -> None:
         declare(Rule(f"{rule.name}_all", ADMIN, rule.everybody))
 
 
-#: Part of a rule → what to bring for it; ``{…}`` are keys of the target.
+#: Part of a rule → the right that it needs; ``{…}`` are keys of the target.
 WORDS: Final = {
     "own": "a target in the account of the token's own project",
     "in_container": "one container or object by its name as target, which `{level}` is not",
@@ -105,14 +105,14 @@ WORDS: Final = {
 
 
 class _Unknown(dict[str, Any]):
-    """What a target does not say."""
+    """Values that a target does not have."""
 
     def __missing__(self, key: str) -> str:
         return "something else"
 
 
 def missing_rights(enforcer: policy.Enforcer, rule: str, target: Mapping[str, str], creds: Mapping[str, Any]) -> str:
-    """What ``creds`` lack for ``rule`` on ``target``; empty when nothing is."""
+    """The rights that ``creds`` lack for ``rule`` on ``target``; empty if none is missing."""
     check = enforcer.rules.get(rule)
     return _lack(check, enforcer, _Unknown(target), dict(creds)) if check is not None else "a rule of this name"
 
@@ -146,12 +146,12 @@ class Rules:
         self._enforcer = enforcer(policy_file, operator_roles)
 
     def allows(self, identity: Identity, rule: str, target: Target) -> bool:
-        """Whether ``identity`` may do what ``rule`` guards to ``target``; an unknown rule allows nothing."""
+        """Whether ``identity`` may use ``rule`` on ``target``; an unknown rule allows nothing."""
         with self._lock:
             return bool(self._enforcer.enforce(rule, dict(target), dict(identity.credentials())))
 
     def missing_rights(self, identity: Identity, rule: str, target: Target) -> str:
-        """What it would take, in words, of a rule that does not allow it."""
+        """The missing rights, in words, for a rule that refuses."""
         with self._lock:
             return missing_rights(self._enforcer, rule, dict(target), identity.credentials())
 
@@ -161,7 +161,7 @@ class Rules:
 
 
 def enforcer(policy_file: str = "", operator_roles: str = OPERATOR_ROLES) -> policy.Enforcer:
-    """An enforcer of the defaults and of what ``policy_file`` puts in their place.
+    """An enforcer of the defaults and of the rules in ``policy_file``, which override them.
 
     :param operator_roles: the option of Swift's keystoneauth
 
@@ -170,7 +170,7 @@ def enforcer(policy_file: str = "", operator_roles: str = OPERATOR_ROLES) -> pol
     if not BY_NAME:
         raise RuntimeError("the operations, which declare the rules, are not loaded yet")
     conf = cfg.ConfigOpts()
-    # no file and no folder of anybody else
+    # Read no file and no folder of other services.
     conf([], project="sluice", default_config_files=[], default_config_dirs=[])
     enforcer = policy.Enforcer(conf, policy_file=str(Path(policy_file).absolute()) if policy_file else None)
     conf.set_override("policy_dirs", [], group="oslo_policy")
@@ -188,15 +188,15 @@ def enforcer(policy_file: str = "", operator_roles: str = OPERATOR_ROLES) -> pol
 
 
 def _check_file(policy_file: str) -> None:
-    """Check a file of rules: oslo.policy takes a missing file for an empty one, and a rule that it cannot read for
-    "nobody".
+    """Check a file of rules: oslo.policy treats a missing file like an empty one, and a rule that it cannot parse like
+    one that refuses everything.
     """
     with open(policy_file, "rb") as file:
         content = policy.parse_file_contents(file.read())
     if not isinstance(content, dict):
-        raise ValueError("expected names of rules and what they are")
+        raise ValueError("expected a mapping from names to rules")
     for name, text in content.items():
         if not isinstance(text, str):
-            raise ValueError(f"rule `{name}` is no text")
+            raise ValueError(f"rule `{name}` is not a text")
         if text.strip() != "!" and str(policy.RuleDefault(name, text).check) == "!":
-            raise ValueError(f"rule `{name}` is `{text}`, which is no rule")
+            raise ValueError(f"rule `{name}` is `{text}`, which is not a rule")

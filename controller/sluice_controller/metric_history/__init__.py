@@ -1,1 +1,1 @@
-"""The history of metrics, read: what is asked for, which series has it, and where the points come from."""
+"""Reads the history of metrics: the selection of a query, its series, and the source of their points."""

@@ -1,4 +1,4 @@
-"""The API's one door to a Prometheus that keeps the history of what our endpoints export."""
+"""The only access of the API to a Prometheus that keeps the history of the exported metrics."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from sluice_core.errors import PeerError
 from sluice_metric_history.resolutions import Point
 
 _TIMEOUT: Final = 10.0
-#: Values that are looked at within a step.
+#: The number of values that are evaluated within a step.
 _WITHIN: Final = 30
-#: What a point is made of, in the language of Prometheus, in the order of a point's fields.
+#: The PromQL functions of a point's fields, in their order.
 _PARTS: Final = ("avg_over_time(", "min_over_time(", "max_over_time(", "quantile_over_time(0.95, ")
 
 
 class PrometheusClient:
-    """:param url: of the server, without the path of its API"""
+    """:param url: the URL of the server, without the path of its API"""
 
     def __init__(self, url: str) -> None:
         self._url = url.rstrip("/")
         self._session = session.Session(timeout=_TIMEOUT, redirect=False)
 
     def points(self, expression: str, begin: int, end: int, step: int) -> list[Point | None]:
-        """The points of the steps from ``begin`` to before ``end``, unix time; None for gaps.
+        """The points of the steps from ``begin`` to before ``end``, Unix time; None for gaps.
 
         :param expression: an instant vector of one element
-        :raises PeerError: when the server is away, or answers with something else
+        :raises PeerError: when the server is unreachable, or its answer is not valid
         """
         within = f"[{step}s:{max(1, step // _WITHIN)}s]"
         parts = [self._values(f"{part}({expression}){within})", begin, end, step) for part in _PARTS]
@@ -41,7 +41,7 @@ class PrometheusClient:
         return points
 
     def _values(self, query: str, begin: int, end: int, step: int) -> dict[int, float]:
-        """Unix time at which a step ended → what it had."""
+        """Unix time at which a step ended → its value."""
         if begin >= end:
             return {}
         wanted = {"query": query, "start": begin + step, "end": end, "step": step}

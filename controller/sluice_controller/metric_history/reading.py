@@ -1,4 +1,4 @@
-"""The points of a series, out of Redis or a Prometheus; and what is kept at all."""
+"""The points of a series, from Redis or a Prometheus; and the list of kept series."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sluice_metric_history.resolutions import Point, combine
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The points of one series; None are gaps.  ``of`` is how many paths the sum of a rest has."""
+    """The points of one series; None are gaps.  ``of`` is the number of paths in the sum of a rest."""
 
     selection: Selection
     level: str
@@ -26,20 +26,20 @@ class History:
 
 
 def read_history(backend: Backend, selection: Selection, wanted: HistoryRange) -> History:
-    """The history of what was selected, as actor hosts keep it.
+    """The history of a selection, from Redis, where actor hosts write it.
 
     :raises NotFound: when it has no series
-    :raises PeerError: when Redis is away
+    :raises PeerError: when Redis is unreachable
     """
     store, now = backend.history, backend.now()
     record = store.run(find_series(store.keys, selection.series))
     if record is None or _without_deleted(backend, [record]) == []:
         what = f"of `{selection.target}`" if selection.target else "of the cluster"
-        why = "only the busiest have one of their own" if selection.path else "nothing of it was measured lately"
+        why = "only the busiest have a series of their own" if selection.path else "it was not measured lately"
         raise NotFound(f"no history of `{selection.metric.name}` {what} is kept: {why}")
     span = wanted.span(now, record.step)
     resolution = span.resolution
-    # the ring has no older ones
+    # The ring has no older points.
     first = max(span.begin, (int(now) // resolution.step + 1 - resolution.slots) * resolution.step)
     missing: list[Point | None] = [None] * ((min(first, span.end) - span.begin) // resolution.step)
     points = missing
@@ -51,9 +51,9 @@ def read_history(backend: Backend, selection: Selection, wanted: HistoryRange) -
 def query_history(
     client: PrometheusClient, expression: str, backend: Backend, selection: Selection, wanted: HistoryRange
 ) -> History:
-    """The same as a Prometheus has it.
+    """The history of a selection, from a Prometheus.
 
-    :param expression: in its language
+    :param expression: in PromQL
     :raises PeerError: when it is away
     """
     span = wanted.span(backend.now())
@@ -61,7 +61,7 @@ def query_history(
 
 
 def list_series(backend: Backend, accounts: frozenset[str] | None, metric: str, target: str) -> dict[str, SeriesRecord]:
-    """All series by their names, of ``metric`` and ``target`` where these are not empty.
+    """All series by name, only those of ``metric`` and ``target`` unless these are empty.
 
     :param accounts: only of these; None for all
     """
@@ -77,18 +77,18 @@ def list_series(backend: Backend, accounts: frozenset[str] | None, metric: str, 
 
 
 def name_of(series: SeriesRecord) -> str:
-    """What orders series, and where a page begins: metric, level and path."""
+    """The sort key of a series, also the marker of a page: metric, level and path."""
     return " ".join((series.metric, series.level, "*" if series.rest else series.path))
 
 
 def forget(backend: Backend, target: str) -> list[SeriesRecord]:
-    """Forget the series of ``target``, of what is in it and of what it does on nodes; return those that were forgotten.
+    """Delete the series of ``target``, of the paths in it, and of its rows on nodes; return the deleted ones.
 
     :param target: an account or the name of its project, a container, a volume, a node, …
     :raises CallerError: when it is empty
     """
     if not target:
-        raise CallerError("expected `target`, whose history is to be forgotten")
+        raise CallerError("expected `target`, whose history is to be deleted")
     store = backend.history
     word, slash, name = target.partition("/")
     paths = {target, f"{backend.native.account(word)}{slash}{name}"}
@@ -102,7 +102,7 @@ def forget(backend: Backend, target: str) -> list[SeriesRecord]:
 
 
 def _without_deleted(backend: Backend, records: Iterable[SeriesRecord]) -> list[SeriesRecord]:
-    """``records`` but those of projects that are no more, which are forgotten."""
+    """``records`` without those of deleted projects, whose history is deleted here."""
     known = list(records)
     if backend.projects is None:
         return known
@@ -117,7 +117,7 @@ def _is_in(path: str, places: Iterable[str]) -> bool:
 
 
 def _in_steps(points: list[Point | None], size: int) -> list[Point | None]:
-    """Each ``size`` points as one."""
+    """Combine every ``size`` points."""
     if size == 1:
         return points
     return [combine(points[place : place + size]) for place in range(0, len(points), size)]

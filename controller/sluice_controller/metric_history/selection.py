@@ -1,7 +1,7 @@
-"""Which series and which time a query means, as people say them.
+"""The series and the range of time of a query.
 
-A range of time is widened to whole steps, and ends with the last step that is over.  Without a step there is one with
-which there are at most :data:`_SHOWN` points.
+A range of time is widened to whole steps, and ends with the last complete step.  Without a step, the finest one with
+at most :data:`_SHOWN` points is used.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from sluice_volumes.metrics import POOL_METRICS, VOLUME_METRICS
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A metric, and the series that may be meant by a target, the first that is kept counts.
+    """A metric, and the series that a target may name; the first one that is kept counts.
 
-    ``target`` is as it was said.  ``account`` is whose it is, and ``level`` which, for the rule; both are of
+    ``target`` is the text of the query.  ``account`` is its owner, and ``level`` its level, for the rule; both are of
     the first series.
     """
 
@@ -38,12 +38,12 @@ class Selection:
 
     @property
     def level(self) -> str:
-        """That of the target."""
+        """The level of the target."""
         return self.series[0].level
 
     @property
     def path(self) -> str:
-        """That of the target; empty of the cluster and of what is nobody's."""
+        """The path of the target; empty for the cluster and for targets without an owner."""
         return self.series[0].path if self.level in OWNED else ""
 
 
@@ -63,7 +63,7 @@ def find_metric(backend: Backend, name: str) -> MetricInfo:
 
 
 def select(backend: Backend, name: str, target: str, rest: str) -> Selection:
-    """The series of metric ``name`` that ``target`` may mean, or the rest of a level.
+    """The series of metric ``name`` that ``target`` may name, or the rest of a level.
 
     :param target: empty for the cluster; a project's name stands for its account
     :raises CallerError: when the metric has no such targets
@@ -79,11 +79,11 @@ def select(backend: Backend, name: str, target: str, rest: str) -> Selection:
     keys = tuple(SeriesKey(metric.name, *one) for one in _places(backend, metric, target))
     if not keys:
         levels = ", ".join(one for one in (*metric.granularities, CLUSTER) if one not in _NOT_KEPT)
-        raise CallerError(f"`target` is `{target}`, but `{metric.name}` is of {levels}")
+        raise CallerError(f"`target` is `{target}`, but `{metric.name}` is measured per {levels}")
     return Selection(metric, target, keys)
 
 
-#: Metrics that the registry does not list: of bandwidth, and of volumes and motifs, which a cluster need not have.
+#: Metrics that the registry does not list: those of bandwidth, and those of volumes and motifs, which are optional.
 _NOT_REGISTERED: Final = {
     **BANDWIDTH_METRICS,
     **{name: one for one in (*VOLUME_METRICS, *POOL_METRICS, *MOTIF_METRICS) for name in (one.name, *one.aliases)},
@@ -97,7 +97,7 @@ def _owned(metric: MetricInfo) -> list[str]:
 
 
 def _places(backend: Backend, metric: MetricInfo, target: str) -> Iterator[tuple[str, str]]:
-    """Levels and paths that ``target`` may mean."""
+    """The levels and paths that ``target`` may name."""
     if not target:
         yield CLUSTER, ""
         return
@@ -114,15 +114,15 @@ def _places(backend: Backend, metric: MetricInfo, target: str) -> Iterator[tuple
             yield level, target
 
 
-#: Points of an answer.
+#: The maximum number of points in an answer.
 MOST_POINTS: Final = 3000
-#: Where the beginning of a range is not named.
+#: The length of a range without a beginning, in seconds.
 DEFAULT_SECONDS: Final = 600
 _SHOWN: Final = 1200
-#: What is chosen from where no step is named.
+#: The steps to choose from if the query has none.
 _STEPS: Final = (1, 10, 60, 300, 600, 1800, 3600)
 _KEPT: Final = RESOLUTIONS[-1].seconds
-#: Points of a resolution go while somebody asks for them: what is older by less than this many seconds is no mistake.
+#: Points expire while a query runs: a range that begins at most this many seconds before the oldest point is valid.
 _TOLERANCE: Final = 60
 
 
@@ -130,7 +130,7 @@ _TOLERANCE: Final = 60
 class Span:
     """Whole steps of ``step`` seconds from ``begin`` to before ``end``, unix time.
 
-    They are made of the points of ``resolution``.
+    They are computed from the points of ``resolution``.
     """
 
     begin: int
@@ -141,16 +141,16 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class HistoryRange:
-    """What a query says: unix times, and the step in seconds, 0 where it is left to us."""
+    """The range of a query: Unix times, and the step in seconds, 0 if the query has none."""
 
     begin: float
     end: float
     step: int
 
     def span(self, now: float, finest: int = 1) -> Span:
-        """The range as it can be answered for a series that is kept in steps of ``finest`` seconds and more.
+        """The range in the form of an answer, for a series whose finest step is ``finest`` seconds.
 
-        :raises CallerError: when there are too many points, or none so fine so long ago
+        :raises CallerError: when there are too many points, or the step is finer than the points kept for that time
         """
         step = self.step or self._default_step(now, finest)
         step = math.lcm(step, finest)
@@ -178,10 +178,10 @@ class HistoryRange:
 
 
 def read_range(begin: str, end: str, step: str, now: float) -> HistoryRange:
-    """What the parameters ``from``, ``to`` and ``step`` say.
+    """Read the parameters ``from``, ``to`` and ``step``.
 
-    :param now: unix time, to which negative seconds are relative
-    :raises CallerError: when one of them makes no sense
+    :param now: Unix time, to which negative seconds are relative
+    :raises CallerError: when a parameter is not valid
     """
     first = _read_moment("from", begin, now, now - DEFAULT_SECONDS)
     last = _read_moment("to", end, now, now)
@@ -195,7 +195,7 @@ def _read_moment(name: str, text: str, now: float, default: float) -> float:
         return default
     if text.startswith("-") and text[1:].isascii() and text[1:].isdigit() and len(text) < 12:
         return now - int(text[1:])
-    return read_time(name, text, ", or negative seconds from now on such as -3600")
+    return read_time(name, text, ", or negative seconds before now such as -3600")
 
 
 def _read_step(text: str) -> int:

@@ -15,16 +15,16 @@ from sluice_dsl.syntax.units import UnitError, read_quantity
 
 #: Longest text of a field, in characters, unless a field says otherwise.
 LONGEST: Final = 1024
-#: For texts that only the size of the body limits.
+#: For texts whose length only the size of the body limits.
 ANY_LENGTH: Final = sys.maxsize
-#: Most members of a list.
+#: The maximum number of members of a list.
 MOST: Final = 10_000
 
 
 class Body:
     """An object with no other fields than ``known``.
 
-    :raises CallerError: when it is anything else, as does every method for a field of another type
+    :raises CallerError: when it is not an object or has another field; every method raises it for a wrong type
     """
 
     def __init__(self, data: Any, *known: str) -> None:
@@ -38,7 +38,7 @@ class Body:
         return name in self._data
 
     def text(self, name: str, default: str | None = None, longest: int = LONGEST) -> str:
-        """A text; without ``default`` it must be there and say something."""
+        """A text; without ``default`` it must be there and not empty."""
         if name not in self._data:
             if default is None:
                 raise CallerError(f"`{name}` is missing, expected a text")
@@ -56,15 +56,15 @@ class Body:
         return value
 
     def texts(self, name: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
-        """A list of texts that say something."""
+        """A list of texts that are not empty."""
         value = self._data.get(name, default)
         if not isinstance(value, list | tuple):
-            raise CallerError(f"`{name}` is no list, expected one of texts")
+            raise CallerError(f"`{name}` is not a list, expected a list of texts")
         if len(value) > MOST:
             raise CallerError(f"`{name}` has {len(value)} members, expected at most {MOST}")
         values = tuple(plain_text(one, f"{name}[{number}]", LONGEST) for number, one in enumerate(value))
         if not all(one.strip() for one in values):
-            raise CallerError(f"`{name}` holds an empty text")
+            raise CallerError(f"`{name}` contains an empty text")
         return values
 
     def number(self, name: str, default: float, low: float, high: float) -> float:
@@ -75,7 +75,7 @@ class Body:
         return float(value)
 
     def whole(self, name: str, low: int, high: int, what: str = "a whole number") -> int:
-        """A whole number from ``low`` to ``high``, which must be there; ``what`` it is, for errors."""
+        """A whole number from ``low`` to ``high``, which must be there; ``what`` describes it in errors."""
         value = self._data.get(name)
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
             raise CallerError(f"`{name}` is `{shortened(value)}`, expected {what} from {low} to {high}")
@@ -113,7 +113,7 @@ class Body:
         """An object of texts, numbers and truth values."""
         value = self._data.get(name, {})
         if not isinstance(value, Mapping):
-            raise CallerError(f"`{name}` is no object, expected parameters by name")
+            raise CallerError(f"`{name}` is not an object, expected parameters by name")
         for key in value:
             plain_text(key, name, LONGEST)
         return {key: _scalar(one, key, f"`{key}` in `{name}`") for key, one in value.items()}
@@ -128,7 +128,7 @@ def _scalar(value: Any, name: str, where: str) -> Scalar:
 
 
 def plain_text(value: Any, name: str, longest: int) -> str:
-    """``value`` when it is a text that can be stored and shown."""
+    """Return ``value`` if it is a text that can be stored and shown."""
     if not isinstance(value, str):
         raise CallerError(f"`{name}` is `{shortened(value)}`, expected a text")
     if len(value) > longest:
@@ -136,7 +136,7 @@ def plain_text(value: Any, name: str, longest: int) -> str:
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:
-        raise CallerError(f"`{name}` holds half a surrogate pair, which is no character") from None
+        raise CallerError(f"`{name}` contains half a surrogate pair, which is not a character") from None
     return value
 
 
@@ -148,16 +148,16 @@ def shortened(value: Any) -> str:
 
 
 def policy_text(body: Any, limit: int, *others: str) -> str:
-    """The sentences in the body ``{"policy": "FOR …"}``, which may have ``others`` as fields besides.
+    """The sentences in the body ``{"policy": "FOR …"}``, which may have the further fields ``others``.
 
-    :raises CallerError: when the body has another shape, or its text cannot be one
+    :raises CallerError: when the body has another form, or its text is not valid
     """
     if not isinstance(body, Mapping):
         raise CallerError('the body is no object, expected `{"policy": "FOR …"}`')
     refuse_unknown(body, ("policy", *others), "field")
     text = body.get("policy")
     if not isinstance(text, str):
-        raise CallerError("`policy` is missing, expected a sentence" if text is None else "`policy` is no text")
+        raise CallerError("`policy` is missing, expected a sentence" if text is None else "`policy` is not a text")
     plain_text(text, "policy", limit)
     if not text.strip():
         raise CallerError("`policy` is empty, expected a sentence")
@@ -165,17 +165,17 @@ def policy_text(body: Any, limit: int, *others: str) -> str:
 
 
 def empty_body(body: Any) -> None:
-    """A request that takes nothing.
+    """Check that a body has no fields.
 
-    :raises CallerError: when it brings something
+    :raises CallerError: when it has any
     """
     Body(body)
 
 
 def read_rate(name: str, text: str) -> float:
-    """Bytes per second in the field ``name``: a number with its unit, or in MB/s without.
+    """Bytes per second in the field ``name``: a number with its unit, or in MB/s without one.
 
-    :raises CallerError: when it is none, or less than a byte per second
+    :raises CallerError: when it is not a rate, or less than a byte per second
     """
     try:
         rate = read_quantity(text, "rate", BARE_RATE)

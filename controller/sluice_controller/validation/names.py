@@ -1,4 +1,4 @@
-"""Names that administrators give: which are valid, and what they must not clash with.
+"""Names that administrators choose: the valid ones, and their clashes with existing words.
 
 A sentence can quote any text, so any text is a name, with three exceptions: keywords of the language, because their
 quotes are easily forgotten; a slash, which separates the parts of a path; and words that already have a meaning.
@@ -21,7 +21,7 @@ _ATTRIBUTES: Final = frozenset(one.name for one in REQUEST_ATTRIBUTES)
 
 
 def new_name(value: Any, field: str = "name") -> str:
-    """``value`` when it can be the name of something new.
+    """Return ``value`` if it is a valid name of a new object.
 
     :raises CallerError: with the reason
     """
@@ -31,16 +31,16 @@ def new_name(value: Any, field: str = "name") -> str:
     if name.upper() in RESERVED:
         raise CallerError(f"`{name}` is a word of the language, expected another name")
     if "/" in name:
-        raise CallerError(f"`{name}` holds `/`, which separates the parts of a path")
+        raise CallerError(f"`{name}` contains `/`, which separates the parts of a path")
     if name in (".", ".."):
-        raise CallerError(f"`{name}` cannot stand in a URL, expected another name")
+        raise CallerError(f"`{name}` cannot be part of a URL, expected another name")
     return name
 
 
 def refuse_clash(name: str, meanings: Mapping[str, bool]) -> None:
-    """Refuse a new name that means something already; ``meanings`` say what it would mean, and whether it does.
+    """Refuse a new name that has a meaning already; ``meanings`` maps each meaning to whether the name has it.
 
-    :raises Conflict: naming what it is already
+    :raises Conflict: with the meaning
     """
     for what, known in meanings.items():
         if known:
@@ -48,13 +48,13 @@ def refuse_clash(name: str, meanings: Mapping[str, bool]) -> None:
 
 
 def near_miss(word: str, known: Iterable[str], otherwise: str = "") -> str:
-    """What to add to an error about ``word``: the one of ``known`` that was probably meant, or else ``otherwise``."""
+    """The end of an error about ``word``: the one of ``known`` that was probably meant, or else ``otherwise``."""
     near = closest_match(word, known)
     return f", did you mean `{near}`" if near else otherwise
 
 
 def target_meanings(name: str, catalogue: Catalogue) -> dict[str, bool]:
-    """What a bare word behind FOR may mean."""
+    """The meanings of a bare word after FOR."""
     return {
         "an alias": name in catalogue.aliases,
         "a group": name in catalogue.groups,
@@ -63,7 +63,7 @@ def target_meanings(name: str, catalogue: Catalogue) -> dict[str, bool]:
 
 
 def condition_meanings(name: str, catalogue: Catalogue) -> dict[str, bool]:
-    """What a word before or behind an operator may mean; ``name`` is in upper case."""
+    """The meanings of a word before or after an operator; ``name`` is in upper case."""
     return {
         "a request attribute": name in _ATTRIBUTES,
         "a metric": catalogue.metric(name) is not None,
@@ -73,7 +73,7 @@ def condition_meanings(name: str, catalogue: Catalogue) -> dict[str, bool]:
 
 
 def action_meanings(name: str, catalogue: Catalogue) -> dict[str, bool]:
-    """What a word behind SET may mean; ``name`` is in lower case."""
+    """The meanings of a word after SET; ``name`` is in lower case."""
     return {
         "a keyword of the language": name in catalogue.actions,
         "an alias of a filter": name in catalogue.actions_by_alias,

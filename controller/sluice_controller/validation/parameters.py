@@ -1,4 +1,4 @@
-"""Query parameters, whose unknown names and malformed values are refused; times in these and in answers."""
+"""Query parameters, whose unknown names and malformed values are refused; times in parameters and in answers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _BOOLEANS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "
 
 
 def refuse_unknown(given: Iterable[str], known: Iterable[str], what: str) -> None:
-    """Every name in ``given`` must be in ``known``.
+    """Check that every name in ``given`` is in ``known``.
 
-    :raises CallerError: naming all strangers, each with its near miss
+    :raises CallerError: with all unknown names, each with its near miss
     """
     names = list(known)
     faults = []
@@ -40,11 +40,11 @@ class Query:
         self._given = given
 
     def text(self, name: str) -> str:
-        """The value as it stands; empty when it is missing."""
+        """The text of the parameter; empty if it is missing."""
         return self._given.get(name, "")
 
     def one_of(self, name: str, choices: Iterable[str]) -> str:
-        """A word out of ``choices``; empty when it is missing."""
+        """A word of ``choices``; empty if it is missing."""
         value = self.text(name)
         if name in self._given and value not in choices:
             raise CallerError(f"`{name}` is `{value}`, expected {', '.join(choices)}")
@@ -80,7 +80,7 @@ class Query:
         value = self._given.get(name)
         if value is None:
             return default
-        # int() would take blanks, signs and underlines as well
+        # int() would accept blanks, signs and underscores as well.
         if not (value.isascii() and value.isdigit() and len(value) < 10 and low <= int(value) <= high):
             raise CallerError(f"`{name}` is `{value}`, expected a whole number from {low} to {high}")
         return int(value)
@@ -92,18 +92,18 @@ def iso_time(seconds: float) -> str:
 
 
 def read_since(text: str, otherwise: str = "") -> float:
-    """The time that the parameter ``since`` names; 0 of an empty text.
+    """The time in the parameter ``since``; 0 for an empty text.
 
-    :param otherwise: what else may stand there, for the error
-    :raises CallerError: when it is none
+    :param otherwise: the further valid forms, for the error
+    :raises CallerError: when it is not a time
     """
     return read_time("since", text, otherwise) if text else 0.0
 
 
 def read_time(name: str, text: str, otherwise: str = "") -> float:
-    """Unix time of ISO 8601 (without an offset it is UTC) or of seconds, in the parameter called ``name``.
+    """Unix time from ISO 8601 (without an offset it is UTC) or from seconds, in the parameter called ``name``.
 
-    :param otherwise: what else may stand there, for the error
+    :param otherwise: the further valid forms, for the error
     :raises CallerError: when it is neither
     """
     if text.isascii() and text.isdigit() and len(text) < 12:

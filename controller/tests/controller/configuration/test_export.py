@@ -1,6 +1,6 @@
 """``GET /export`` and ``PUT /import``: the round trip is identity, and an import is all or nothing.
 
-What docs/admin/export.md shows is tried here.
+The examples of docs/admin/export.md are tried here.
 """
 
 import contextlib
@@ -70,7 +70,7 @@ def put(api):
 
 @pytest.fixture
 def full(create, api, backend):
-    """A configuration with one of everything."""
+    """A configuration with one object of every kind."""
     backend.store.commit(Draft("eve", uploads=(SCRAMBLE,), entries=ENTRIES))
     made = [create(sentence) for sentence in SENTENCES]
     api.put(f"/policies/{made[2]['id']}", {"enabled": False}, format="json")
@@ -175,7 +175,7 @@ BAD = {
     "a mapping as a name": ("? {a: 1}\n: 2", "no text"),
     "a number as a name": ("1: 2", "no text"),
     "no list": ("sluice: 1\npolicies: {}\nregistry: {a: 1}", "no list"),
-    "no mapping in a list": ("sluice: 1\npolicies: [1]", "number 1: is no mapping"),
+    "no mapping in a list": ("sluice: 1\npolicies: [1]", "number 1: is not a mapping"),
     "no id": ("sluice: 1\npolicies: [{policy: FOR TENANT a DO SET noop}]", "`id` is missing"),
     "an id with a slash": ("sluice: 1\npolicies: [{id: a/b, policy: FOR TENANT a DO SET noop}]", "expected up to 64"),
     "an id with a dot": ("sluice: 1\npolicies: [{id: a.b, policy: FOR TENANT a DO SET noop}]", "expected up to 64"),
@@ -190,7 +190,7 @@ BAD = {
     "an age that is none": ("sluice: 1\npolicies: [{id: a, policy: x, created: -1}]", "unix milliseconds"),
     "two of one id": (
         "sluice: 1\npolicies: [{id: a, policy: FOR TENANT a DO SET noop}, {id: a, policy: FOR TENANT b DO SET noop}]",
-        "number 2: `a` stands there twice",
+        "number 2: `a` is given twice",
     ),
     "two that contradict": (
         "sluice: 1\npolicies: [{id: a, policy: FOR TENANT a DO SET noop}, {id: b, policy: FOR TENANT a DO SET noop}]",
