@@ -1,1 +1,1 @@
-"""Policies: create, update, delete, deploy, and what is in effect."""
+"""Policies: create, update, delete, deploy, and explain those in force."""

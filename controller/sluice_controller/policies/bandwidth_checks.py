@@ -1,4 +1,4 @@
-"""Errors and warnings about bandwidth objectives on this cluster as it is now (``sluice_dsl.bandwidth_doubts``)."""
+"""Errors and warnings about bandwidth objectives in the present cluster (``sluice_dsl.bandwidth_doubts``)."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from sluice_dsl.plan import Plan
 def check_bandwidth(
     backend: Backend, text: str, compiled: Sequence[Compiled], others: Iterable[CachedPolicy]
 ) -> tuple[Compiled, ...]:
-    """``compiled``, all that became of ``text``, with the doubts about it among the warnings.
+    """Return ``compiled``, all sentences of ``text``, with the doubts about them among the warnings.
 
-    :param others: the policies that stand beside it
-    :raises PolicyErrors: when it names a storage policy that there is not
+    :param others: the existing policies
+    :raises PolicyErrors: when a sentence names a storage policy that does not exist
     """
     policies = _policies(backend, [one.plan for one in compiled])
     return bandwidth_doubts.check_bandwidth(text, compiled, _standing(others), policies)
 
 
 def bandwidth_status(backend: Backend, cached: CachedPolicy) -> dict[str, Any]:
-    """Of a policy that stands: what is missing to keep its promise, and what else keeps it from doing what it says.
+    """The bandwidth that the objectives of an existing policy lack, and the warnings about it.
 
-    Warnings are about its canonical text.
+    The positions of warnings are in its canonical text.
     """
     if not bandwidth_actions(cached.plan):
         return {"infeasible": None, "warnings": []}
@@ -50,7 +50,7 @@ def _standing_doubts(backend: Backend, report: BandwidthReport | None, cached: C
 
 
 def _policies(backend: Backend, plans: Iterable[Plan]) -> Mapping[str, str]:
-    """The storage policies that nodes tell of now, by index; asked for only when a plan names one."""
+    """The storage policies in the present reports of nodes, by index; read only if a plan names one."""
     if not any(map(names_storage_policy, plans)):
         return {}
     report = current_report(backend)

@@ -1,7 +1,7 @@
-"""Sentences that are checked while somebody writes them: what is wrong, what they mean, and whom they would override.
+"""Checks sentences before they are stored: their problems, their meaning, and the policies that they would override.
 
-Each policy that concerns the same things is put beside the sentence, and both are resolved by the rules of the nodes
-(``sluice_core.resolve``) for a request for which all conditions hold.  So what is said is what happens wherever and
+The sentence is compared with each policy about the same objects, and both are resolved by the rules of the nodes
+(``sluice_core.resolve``) for a request for which all conditions hold.  So the result is what happens wherever and
 while both hold.
 """
 
@@ -27,19 +27,19 @@ from sluice_dsl.compile import Compiled, compile_text
 from sluice_dsl.explain import explain_plan
 from sluice_dsl.plan import Plan, assignment_for
 
-#: Actions of each sort that are named.
+#: The maximum number of actions of each kind in an answer.
 MOST: Final = 100
-#: Sentences of one text that are put beside all policies.
+#: The maximum number of sentences of one text that are compared with all policies.
 _PREVIEWED: Final = 20
-#: The id of the sentence, which has none yet.
+#: The id of the new sentence, which has none yet.
 _NEW: Final = ""
 
 
 @dataclass(slots=True)
 class Preview:
-    """Actions of other policies that the sentence takes the place of, and actions of its that others do.
+    """Actions of other policies that the sentence overrides, and its own actions that other policies override.
 
-    ``policy`` of each is the other one.  ``more`` says that there may be others, which are not named.
+    ``policy`` of each is the other one.  ``more`` is true if there may be further ones, which are not listed.
     """
 
     overrides: list[Overridden] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Preview:
 
 @dataclass(frozen=True, slots=True)
 class CheckedSentence:
-    """A sentence that could be accepted, in words by what they are about, and what it does to other policies."""
+    """A valid sentence, with an explanation of each part, and its effect on other policies."""
 
     compiled: Compiled
     explanation: dict[str, str]
@@ -59,8 +59,8 @@ class CheckedSentence:
 def check_text(backend: Backend, text: str, replaces: str, allow: Authorize) -> list[CheckedSentence]:
     """Check the sentences of ``text`` without a change.
 
-    :param replaces: the id of the policy whose text it shall be; empty for new policies
-    :param allow: called with the plans that are looked at, before anything is said of other policies
+    :param replaces: the id of the policy whose text is to be replaced; empty for new policies
+    :param allow: called with the plans of the text, before anything is told about other policies
 
     :raises PolicyErrors: all errors in it
     :raises NotFound: when there is no policy ``replaces``
@@ -91,9 +91,9 @@ def check_text(backend: Backend, text: str, replaces: str, allow: Authorize) -> 
 
 
 def preview(plan: Plan, others: Sequence[CachedPolicy], created: int) -> Preview:
-    """What the sentence of ``plan`` and ``others``, which stand, would do to each other.
+    """The effect of the sentence of ``plan`` and of ``others``, which exist, on each other.
 
-    :param created: unix time in milliseconds; of two policies of the same scope the newer one wins
+    :param created: Unix time in milliseconds; of two policies of the same scope the newer one wins
     """
     result = Preview()
     kinds = {action.kind for action in plan.actions}
@@ -102,7 +102,7 @@ def preview(plan: Plan, others: Sequence[CachedPolicy], created: int) -> Preview
     for other in others:
         side = result.overridden_by if other.plan.target.rank() < rank else result.overrides
         full = len(side) >= MOST
-        if full and result.more:  # of 10,000 containers inside, a few are looked at closely
+        if full and result.more:  # of 10,000 containers inside, only a few are compared in detail
             continue
         if account and other.existing.account not in (account, ""):
             continue
@@ -137,7 +137,7 @@ def _assignments(policy_id: str, plan: Plan, created: int) -> list[Assignment]:
 
 def _overridden(new: Iterable[Assignment], old: Iterable[Assignment]) -> Iterator[Overridden]:
     """Yield the assignments that lose when both are in force, of objects and of volumes."""
-    facts = Facts("PUT")  # which nothing asks for
+    facts = Facts("PUT")  # no condition reads them
     for world in RESOURCE_TYPES:
         both = [one for one in (*new, *old) if one.concerns(world)]
         pipelines = Candidates(both).resolve(facts)

@@ -1,6 +1,6 @@
-"""Deploying a filter: a static assignment by a policy whose sentence is written here.
+"""Deploying a filter: a static assignment, by a policy whose sentence is written here.
 
-Its policy is one among the others, of origin ``deploy/<keyword>``: shown, counted and deleted like any.
+The policy has the origin ``deploy/<keyword>`` and is shown, counted and deleted like any other.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class Deployment:
 
 
 def origin_of(keyword: str) -> str:
-    """What the policies of deployments carry."""
+    """The origin of the policies of deployments."""
     return f"deploy/{keyword}"
 
 
 def target_of(path: str, catalogue: Catalogue) -> Target:
-    """``account[/container[/object]]``, or with a project's name in front; its label says how it was asked for.
+    """The target ``account[/container[/object]]``, or with a project's name first; its label is the given text.
 
-    :raises CallerError: when it can be none
+    :raises CallerError: when it is not a valid target
     """
     target = path_target(path)
     found = resolve_member(target.level, path, catalogue)
@@ -52,7 +52,7 @@ def target_of(path: str, catalogue: Catalogue) -> Target:
 
 
 def list_deployed(contents: CacheContents, target: Target) -> list[Deployment]:
-    """The filters that static policies set for just this target, oldest first."""
+    """The filters that static policies set for exactly this target, oldest first."""
     return [
         Deployment(cached, action)
         for cached in contents.ordered
@@ -63,14 +63,14 @@ def list_deployed(contents: CacheContents, target: Target) -> list[Deployment]:
 
 
 def same_target(one: Target, other: Target) -> bool:
-    """Whether both are the same target, however they were asked for."""
+    """Whether both are the same target, whatever their labels."""
     return (one.level, one.select, one.name) == (other.level, other.select, other.name)
 
 
 def keep_label(target: Target, old: Sequence[CachedPolicy], catalogue: Catalogue) -> Target:
-    """``target`` by the words that its policies ``old`` have for it, while these still mean the same.
+    """``target`` with the label of its policies ``old``, if that still has the same meaning.
 
-    So it makes no difference whether somebody says the project's name or its account when asking again.
+    So a repeated request may use the project's name or its account.
     """
     label = old[0].plan.target.label if old else target.label
     if not label:
@@ -83,12 +83,12 @@ def keep_label(target: Target, old: Sequence[CachedPolicy], catalogue: Catalogue
 
 
 def deployment_sentence(target: Target, info: ActionInfo, data: Any) -> str:
-    """The sentence that deploys the filter ``info`` with what ``data``, a body, says.
+    """The sentence that deploys the filter ``info`` with the parameters in ``data``, a body.
 
-    Fields of the body beside :data:`FIELDS` are parameters of the filter, as IOStack 3.2 writes them.  The sentence has
-    parameters in the order of the filter's declaration, so that the same body in another order is the same sentence.
+    Fields of the body besides :data:`FIELDS` are parameters of the filter, as IOStack 3.2 writes them.  The sentence
+    has parameters in the order of the filter's declaration, so that the order in the body makes no difference.
 
-    :raises CallerError: when ``data`` is wrong
+    :raises CallerError: when ``data`` is not valid
     """
     beside = [name for name in data if name not in FIELDS] if isinstance(data, Mapping) else []
     declared = [one.name for one in info.parameters]
@@ -101,9 +101,9 @@ def deployment_sentence(target: Target, info: ActionInfo, data: Any) -> str:
 
 
 def _parameters(body: Body, beside: Sequence[str]) -> list[tuple[str, str]]:
-    """Names and values of ``params``, and of the fields ``beside`` it that it does not have as well.
+    """Names and values of ``params``, and of the fields ``beside`` it that it does not have.
 
-    :raises CallerError: when both have one and differ
+    :raises CallerError: when both have a parameter with different values
     """
     named = [(name.lower(), parameter_text(value)) for name, value in body.scalars("params").items()]
     inside = dict(named)
@@ -119,10 +119,10 @@ def _parameters(body: Body, beside: Sequence[str]) -> list[tuple[str, str]]:
 def deploy(
     backend: Backend, target: Target, keyword: str, data: Any, by: str, allow: Authorize = allow_all
 ) -> GeneratedPolicies:
-    """Set a filter for a target; once more with the same parameters changes nothing, with others replaces it.
+    """Set a filter for a target; repeating it changes nothing, other parameters replace the former ones.
 
     :raises NotFound: when there is no such filter
-    :raises PolicyErrors: when the parameters are wrong, or another policy sets it already
+    :raises PolicyErrors: when the parameters are not valid, or another policy sets it already
     """
     info = _filter_info(backend, keyword)
 
@@ -139,9 +139,9 @@ def deploy(
 
 
 def undeploy(backend: Backend, target: Target, keyword: str, by: str, allow: Authorize) -> GeneratedPolicies:
-    """Take back what deploying has set.
+    """Remove a deployment.
 
-    :raises NotFound: when it has not been deployed there, naming the policy that sets it if there is one
+    :raises NotFound: when it is not deployed there; the message names the policy that sets it if there is one
     """
     keyword = _filter_info(backend, keyword).keyword
     contents = backend.policy_cache.contents()
@@ -167,18 +167,18 @@ def _filter_info(backend: Backend, keyword: str) -> ActionInfo:
     if info is None:
         raise NotFound(f"there is no filter `{keyword}`")
     if info.kind != FILTER:
-        raise CallerError(f"`{info.keyword}` is no filter, expected one; a policy can set it")
+        raise CallerError(f"`{info.keyword}` is not a filter, expected one; a policy can set it")
     if alias is not None:
         raise CallerError(f"`{keyword}` is an alias, deploy filter `{info.keyword}` with its parameters")
     return info
 
 
 def find_deployment(backend: Backend, policy_id: str) -> Deployment:
-    """What the policy of a deployment sets.
+    """The deployment of a policy.
 
-    :raises Conflict: when somebody deleted it just now
+    :raises Conflict: when it was deleted meanwhile
     """
     cached = backend.policy_cache.contents().policies.get(policy_id)
     if cached is None:
-        raise Conflict(f"policy `{policy_id}` of this deployment was deleted just now")
+        raise Conflict(f"policy `{policy_id}` of this deployment was deleted meanwhile")
     return Deployment(cached, cached.plan.actions[0])

@@ -1,18 +1,18 @@
-"""``GET /effective``: what holds for one request, or one volume, and why everything else does not.
+"""``GET /effective``: the actions that hold for one request, or one volume, and the overridden ones with the reason.
 
-The answer is made of what nodes have: the same assignments, found by the same snapshot keys, resolved by the same
-``sluice_core.resolve``.  Only the *reasons* are worked out here, out of what that decided.
+The answer is computed like on a node: from the same assignments, found by the same snapshot keys, resolved by the same
+``sluice_core.resolve``.  Only the *reasons* are computed here, from that result.
 
-Reasons why something does not hold, in the order in which they are looked for:
+Reasons why an action does not hold, in the order in which they are checked:
 
 =============  ====================================================================================
 ``disabled``   its policy is switched off
-``waiting``    its actor sets nothing now, and what it observes is not known (ask again in a second)
-``no_value``   its actor sets nothing now: a metric that it waits for has no value
-``condition``  its condition does not hold, of the metrics or of this request
-``unknown``    its condition asks for something that is not known of this request
+``waiting``    its actor sets nothing now, and its observation is not known (repeat the request after a second)
+``no_value``   its actor sets nothing now: one of its metrics has no value
+``condition``  its condition does not hold, for the metrics or for this request
+``unknown``    its condition needs a property that is not known of this request
 ``newer``      a newer policy sets the same keyword at the same scope
-``deleted``    a DELETE names it
+``deleted``    a DELETE removes it
 ``narrower``   a policy of a narrower scope decides its kind
 =============  ====================================================================================
 """
@@ -64,9 +64,9 @@ class ResourcePath:
 
     @classmethod
     def read(cls, text: str, entries: Mapping[str, Entry], account_of: Callable[[str], str] = str) -> ResourcePath:
-        """The place called ``account[/container[/object]]``, with the groups in ``entries`` that it is in.
+        """The place called ``account[/container[/object]]``, with the groups in ``entries`` that contain it.
 
-        :param account_of: the account of a tenant, which may be called by its project's name
+        :param account_of: returns the account of a tenant, which may be given by its project's name
         :raises CallerError: when there is no account in it, or half a surrogate pair
         """
         account, _, rest = text.partition("/")
@@ -76,7 +76,7 @@ class ResourcePath:
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise CallerError("`target` holds half a surrogate pair, which is no character") from None
+            raise CallerError("`target` contains half a surrogate pair, which is not a character") from None
         account = account_of(account)
         paths = {TENANT: account, CONTAINER: f"{account}/{container}" if container else ""}
         keys = {*snapshot_keys(account, container, obj), *_group_keys(paths, entries)}
@@ -86,10 +86,10 @@ class ResourcePath:
     def read_volume(
         cls, text: str, entries: Mapping[str, Entry], account_of: Callable[[str], str] = str
     ) -> ResourcePath:
-        """The volume called ``account/volume id``, with the groups in ``entries`` that it is in.
+        """The volume called ``account/volume id``, with the groups in ``entries`` that contain it.
 
-        :param account_of: the account of a tenant, which may be called by its project's name
-        :raises CallerError: when it is not called so
+        :param account_of: returns the account of a tenant, which may be given by its project's name
+        :raises CallerError: when it has another form
         """
         account, _, volume = text.partition("/")
         if not account or not volume or "/" in volume or not text.isprintable():
@@ -99,7 +99,7 @@ class ResourcePath:
         return cls(account, "", "", frozenset((*snapshot_volume_keys(account, volume), *groups)), volume)
 
     def matches(self, target: Target) -> bool:
-        """Whether a policy about ``target`` may set something that concerns this place."""
+        """Whether a policy about ``target`` may set an action for this place."""
         if LEVELS_ABOUT.get(target.level, self.about) != self.about:
             return False
         if target.select == NAME and target.name:
@@ -109,7 +109,7 @@ class ResourcePath:
         return True
 
     def path_at(self, level: str) -> str:
-        """The path of what this place is in at ``level``; empty for the cluster."""
+        """The path of this place's part at ``level``; empty for the cluster."""
         if level == VOLUME:
             return f"{self.account}/{self.volume}" if self.volume else ""
         parts = (self.account, self.container, self.object)[: _DEPTHS.get(level, 0)]
@@ -117,12 +117,12 @@ class ResourcePath:
 
     @property
     def members(self) -> frozenset[str]:
-        """All paths by which an actor may have set something for this place alone."""
+        """All paths by which an actor may have set an action for this place alone."""
         return frozenset(filter(None, map(self.path_at, (*_DEPTHS, VOLUME))))
 
     @property
     def about(self) -> str:
-        """Whether it is a volume, or else of objects."""
+        """The resource type: volumes, or else objects."""
         return VOLUMES if self.volume else OBJECTS
 
     @property
@@ -134,7 +134,7 @@ class ResourcePath:
 
 
 def _group_keys(paths: Mapping[str, str], entries: Mapping[str, Entry]) -> Iterator[bytes]:
-    """The keys of the groups' records, by the paths at the levels that groups may be of."""
+    """The keys of the groups' records, by the paths at the levels that groups may have."""
     kinds = {GROUP_KINDS[level].group: level for level in paths}
     for entry in entries.values():
         level = kinds.get(entry.kind, "")
@@ -144,7 +144,7 @@ def _group_keys(paths: Mapping[str, str], entries: Mapping[str, Entry]) -> Itera
 
 
 def affected_assignments(backend: Backend, contents: CacheContents, place: ResourcePath) -> list[Assignment]:
-    """The assignments that a node would find for ``place``; of all others only the ids are read."""
+    """The assignments that a node finds for ``place``; of all others only the ids are read."""
     store = backend.store
     ids = store.run(hash_fields(store.keys.assignments))
     wanted = [name for name in sorted(ids) if _may_concern(name, contents, place)]
@@ -169,13 +169,13 @@ NEWER: Final = "newer"
 DELETED: Final = "deleted"
 NARROWER: Final = "narrower"
 REASONS: Final = (DISABLED, WAITING, NO_VALUE, CONDITION, UNKNOWN, NEWER, DELETED, NARROWER)
-#: Policies whose actors are asked what they observe, of one request.
+#: The maximum number of policies whose actors are asked for their observations, for one request.
 _ASKED: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Overridden:
-    """Something that does not hold: an assignment, or (without one) an action of a policy that has set none."""
+    """An action that does not hold: an assignment, or (without one) an action of a policy that has set none."""
 
     policy: str
     kind: str
@@ -188,7 +188,7 @@ class Overridden:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What holds of one kind: ``pipeline`` in running order on PUT, ``deletes`` that had an effect or could have."""
+    """The actions of one kind that hold: ``pipeline`` in PUT order, ``deletes`` that had an effect or could have."""
 
     kind: str
     pipeline: tuple[Assignment, ...]
@@ -198,7 +198,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Effective:
-    """What holds for a request, at ``epoch``."""
+    """The actions that hold for a request, at ``epoch``."""
 
     place: ResourcePath
     facts: Facts
@@ -207,7 +207,7 @@ class Effective:
 
 
 def effective(backend: Backend, place: ResourcePath, facts: Facts) -> Effective:
-    """What holds now for a request with ``facts`` at ``place``."""
+    """The actions that hold now for a request with ``facts`` at ``place``."""
     contents = backend.policy_cache.contents()
     affected = affected_assignments(backend, contents, place)
     pipelines = Candidates(affected).resolve(facts)
@@ -217,7 +217,7 @@ def effective(backend: Backend, place: ResourcePath, facts: Facts) -> Effective:
         mine = [one for one in affected if one.kind == kind]
         deletes: list[Assignment] = []
         overridden: list[Overridden] = []
-        # of motifs each keyword is decided by itself
+        # For motifs each keyword is decided by itself.
         keywords = {one.keyword for one in mine} if kind == MOTIF else {""}
         for keyword in sorted(keywords):
             found_deletes, found_overridden = explain_overridden(
@@ -234,7 +234,7 @@ def effective(backend: Backend, place: ResourcePath, facts: Facts) -> Effective:
 def explain_overridden(
     assignments: Sequence[Assignment], pipelines: Pipelines, facts: Facts
 ) -> tuple[list[Assignment], list[Overridden]]:
-    """Of the assignments of one kind: the deletes in force, and what does not hold with its reason."""
+    """For the assignments of one kind: the deletes in force, and the overridden ones with the reason."""
     held = {one.id for pipeline in pipelines.values() for one in pipeline}
     deletes: list[Assignment] = []
     overridden: list[Overridden] = []
@@ -276,7 +276,7 @@ def _overridden(one: Assignment, reason: str, *by: str) -> Overridden:
 
 
 def _absent(backend: Backend, contents: CacheContents, place: ResourcePath, present: set[str]) -> Iterator[Overridden]:
-    """Actions of policies about ``place`` that have set nothing there."""
+    """Actions of policies about ``place`` that have set no assignment there."""
     near = (one for one in contents.ordered if one.policy.id not in present and place.matches(one.plan.target))
     silent = [one for one in near if any(place.about in action.about for action in one.plan.actions)]
     asked = [one for one in silent if one.policy.dynamic and one.policy.enabled][:_ASKED]
@@ -299,7 +299,7 @@ def _silence(cached: CachedPolicy, seen: Mapping[str, Any] | None) -> tuple[str,
 
 
 def _observed(backend: Backend, place: ResourcePath, cached: CachedPolicy) -> Mapping[str, Any] | None:
-    """The metric values that its actor saw for this place; None when it did not say."""
+    """The metric values that its actor observed for this place; None if they are not known."""
     document = fresh_observation(backend, cached)
     if document is None:
         return None

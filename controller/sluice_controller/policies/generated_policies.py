@@ -47,12 +47,12 @@ class GeneratedPolicies:
     warnings: tuple[Diagnostic, ...] = ()
 
     def to_data(self) -> dict[str, Any]:
-        """The fields of an answer beside those of the policy."""
+        """The fields of an answer besides those of the policy."""
         return {"changed": self.changed, "warnings": [one.to_data() for one in self.warnings]}
 
 
 def write_sentence(target: Target, keyword: str, params: Iterable[tuple[str, str]], place: str) -> str:
-    """The sentence that sets ``keyword`` for ``target``, by the words that it was asked for; ``place`` may be empty."""
+    """The sentence that sets ``keyword`` for ``target``, with the target's label; ``place`` may be empty."""
     written = tuple(ast.Parameter(ast.Word(name), ast.Word(value)) for name, value in params)
     action = ast.Action("set", ast.Word(keyword), written, place)
     name = ast.Word(target.label or target.name)
@@ -87,7 +87,7 @@ def plan_changes(
 
 
 def policies_except(contents: CacheContents, mine: Iterable[CachedPolicy]) -> list[ExistingPolicy]:
-    """All policies but some, as the compiler wants them."""
+    """All policies except some, in the form for the compiler."""
     ids = {one.policy.id for one in mine}
     return [one for one in contents.existing if one.id not in ids]
 
@@ -101,19 +101,19 @@ def commit(
     allow: Authorize = allow_all,
     contents: CacheContents | None = None,
 ) -> GeneratedPolicies:
-    """Write all ``settled`` differences as one atomic change; write nothing when there is none.
+    """Write all ``settled`` differences as one atomic change; write nothing if there are none.
 
     :param allow: is called with all plans concerned before anything is written
-    :param contents: what the new sentences were compiled against
+    :param contents: the state that the new sentences were compiled against
 
-    :raises Conflict: when something concerned changed meanwhile
+    :raises Conflict: when a dependency changed meanwhile
     """
     standing = [one.plan for each in settled for one in (*each.stay, *each.drop)]
     allow([*standing, *(one.plan for each in settled for one in each.new)])
     now = int(backend.now() * 1000)
     drops = [one for each in settled for one in each.drop]
     compiled = [(each.origin, one) for each in settled for one in each.new]
-    # a millisecond apart, so that the order of the text is the order of their age
+    # A millisecond apart, so that the order of the text is the order of their age.
     gone = {one.policy.id: one.version for one in drops}
     made = [_policy(one, origin, now + number, by, gone) for number, (origin, one) in enumerate(compiled)]
     stay = [one.policy for each in settled for one in each.stay]
@@ -139,7 +139,7 @@ def commit(
 def _policy(sentence: Compiled, origin: str, created: int, by: str, gone: Mapping[str, int]) -> Policy:
     plan = sentence.plan.to_data()
     name = _id(origin, sentence.text, plan)
-    if name in gone:  # a change drops what it names last: what goes must not have the id of what comes
+    if name in gone:  # a change applies its drops last: a dropped policy must not have the id of a new one
         name = _id(origin, sentence.text, plan, gone[name])
     return new_policy(sentence, name, created, by, origin)
 

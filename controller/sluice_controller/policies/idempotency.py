@@ -22,14 +22,14 @@ from sluice_dsl.diagnostics import PolicyErrors
 
 HEADER: Final = "Idempotency-Key"
 _LONGEST: Final = 128
-#: The same as :func:`read_key` has it, for the description of the API.
+#: The form that :func:`read_key` accepts, for the schema.
 FORM: Final = {"type": "string", "minLength": 1, "maxLength": _LONGEST, "pattern": "^[!-~]+$"}
 
 
 def read_key(request: Request) -> str:
     """The key in the headers; empty without one.
 
-    :raises CallerError: when it cannot be one
+    :raises CallerError: when it is not valid
     """
     key: str = request.headers.get(HEADER, "")
     fits = 0 < len(key) <= _LONGEST and all("!" <= sign <= "~" for sign in key)
@@ -39,7 +39,7 @@ def read_key(request: Request) -> str:
 
 
 def create_once(backend: Backend, text: str, by: str, key: str, allow: Authorize) -> WrittenPolicies:
-    """Policies out of the sentences of ``text``, or those that the same request created before.
+    """Create the policies of the sentences of ``text``, or find those that the same request created before.
 
     :raises PolicyErrors: all errors in it
     """
@@ -49,7 +49,7 @@ def create_once(backend: Backend, text: str, by: str, key: str, allow: Authorize
     try:
         return services.create_policies(backend, text, by, allow, policy_ids(text, by, key))
     except (Conflict, PolicyErrors):
-        # what stands in the way may be what the first of two requests has created just now
+        # The conflict may be with the policies that the first of two requests has just created.
         before = _created(backend, text, by, key, allow)
         if before is None:
             raise
@@ -64,7 +64,7 @@ def policy_ids(text: str, by: str, key: str) -> Iterator[str]:
 
 def _created(backend: Backend, text: str, by: str, key: str, allow: Authorize) -> WrittenPolicies | None:
     contents = backend.policy_cache.contents()
-    # there are at most as many sentences as there are words that begin one
+    # A text has at most as many sentences as words FOR.
     wanted = (name for name, _ in zip(policy_ids(text, by, key), range(text.upper().count("FOR")), strict=False))
     policies = tuple(contents.policies[name] for name in wanted if name in contents.policies)
     if not policies:

@@ -1,4 +1,4 @@
-"""Counts of everything that can be amiss, for a page that says in one look whether all is well."""
+"""Counts of policies, nodes and hosts by state, for a page that shows at once whether all is well."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from sluice_controller.catalog.nodes import Cluster, cluster_now, current_report
 
 @dataclass(frozen=True, slots=True)
 class StateCounts:
-    """How many policies or nodes are in each state; ``refused`` are refused by a node, or refuse, in whatever state."""
+    """The number of policies or nodes in each state; ``refused`` are refused ones, or refuse, in any state."""
 
     states: Mapping[str, int]
     refused: int
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """The number of all of them."""
         return sum(self.states.values())
 
 
 @dataclass(frozen=True, slots=True)
 class FloorCounts:
-    """How many policies promise what the cluster cannot carry now, and how many bytes per second are missing.
+    """The number of policies with floors that the cluster cannot carry now, and the missing bytes per second.
 
-    ``stale`` says that nobody measures, so that nothing is known.
+    ``stale`` is true if no host measures, so that nothing is known.
     """
 
     short: int
@@ -37,7 +37,7 @@ class FloorCounts:
 
 @dataclass(frozen=True, slots=True)
 class HostCounts:
-    """How many actor hosts have spoken lately, and how many have not."""
+    """The numbers of actor hosts that have reported lately, and that have not."""
 
     alive: int
     away: int
@@ -45,7 +45,7 @@ class HostCounts:
 
 @dataclass(frozen=True, slots=True)
 class ClusterCounts:
-    """What is the whole cluster's, and no tenant's."""
+    """The state of the whole cluster, as opposed to that of tenants."""
 
     nodes: StateCounts
     hosts: HostCounts
@@ -54,7 +54,7 @@ class ClusterCounts:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """All counts; ``cluster`` is None for whoever may see what is its own alone."""
+    """All counts; ``cluster`` is None for callers that see their own policies alone."""
 
     policies: StateCounts
     floors: FloorCounts
@@ -62,9 +62,9 @@ class Overview:
 
 
 def overview(backend: Backend, accounts: frozenset[str] | None) -> Overview:
-    """The counts of policies about ``accounts`` and what is in them; None for those of everything.
+    """The counts of policies about ``accounts`` and the paths in them; None for all.
 
-    :raises PeerError: when Redis is away
+    :raises PeerError: when Redis is unreachable
     """
     contents = backend.policy_cache.contents()
     statuses = backend.policy_statuses.current(contents)

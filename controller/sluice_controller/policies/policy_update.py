@@ -1,7 +1,7 @@
-"""``PUT /policies/{id}``: another text under the same id, or the same policy disabled or enabled.
+"""``PUT /policies/{id}``: a new text under the same id, or the same policy disabled or enabled.
 
-One atomic change takes back all that the policy had set and puts what it sets now.  The commit script refuses what
-its actor decides for the old document meanwhile.  The actor then starts again; only its list of firings is kept.
+One atomic change removes all former assignments of the policy and puts its new ones.  The commit script refuses
+concurrent decisions of its actor for the old document.  The actor then starts again; only its list of firings is kept.
 A disabled policy has no assignments and no actor.
 """
 
@@ -27,16 +27,16 @@ from sluice_dsl.compile import Compiled, compile_text
 
 @dataclass(frozen=True, slots=True)
 class PolicyUpdate:
-    """What is to be another in a policy; None leaves it as it is."""
+    """The changes of a policy; None leaves a field as it is."""
 
     text: str | None = None
     enabled: bool | None = None
 
     @classmethod
     def read(cls, data: Any, limit: int) -> PolicyUpdate:
-        """What ``data``, a body, asks for.
+        """Read the changes in ``data``, a body.
 
-        :raises CallerError: when it asks for nothing, or for something else
+        :raises CallerError: when it has no field, or an unknown one
         """
         body = Body(data, "policy", "enabled")
         if not data:
@@ -51,7 +51,7 @@ class PolicyUpdate:
 def apply_update(
     backend: Backend, contents: CacheContents, old: CachedPolicy, revision: PolicyUpdate
 ) -> tuple[CachedPolicy, tuple[Compiled, ...]]:
-    """``old``, one of ``contents``, as ``revision`` wants it, and what its text compiles to; id and age stay.
+    """``old``, a policy of ``contents``, changed by ``revision``, and its compiled text; id and age stay.
 
     :raises PolicyErrors: all errors in the text
     :raises CallerError: when it is not exactly one sentence
@@ -87,7 +87,7 @@ def update_policy(
     version: int | None = None,
     allow: Authorize = allow_all,
 ) -> WrittenPolicies:
-    """Revise a policy; when nothing would change, nothing happens.
+    """Change a policy; a change without an effect writes nothing.
 
     :raises NotFound: when there is none of this id
     :raises PolicyErrors: all errors in the text
@@ -112,7 +112,7 @@ def update_policy(
 
 def _commit(backend: Backend, old: CachedPolicy, new: CachedPolicy, by: str, guards: Mapping[str, int]) -> Committed:
     name = old.policy.id
-    # versions come before what they guard: an actor that fires in between makes us try again
+    # Versions are read before the documents that they guard: if an actor fires in between, the change is tried again.
     expect = {**guards, f"policy/{name}": old.version, f"state/{name}": backend.store.version(f"state/{name}")}
     draft = Draft(
         by,
@@ -126,7 +126,7 @@ def _commit(backend: Backend, old: CachedPolicy, new: CachedPolicy, by: str, gua
 
 
 def _begun_anew(backend: Backend, policy_id: str) -> tuple[PolicyState, ...]:
-    """What is left of an actor's state: what it did, and that this change took it back."""
+    """The rest of an actor's state: its log, with an entry that this change took its actions back."""
     state = backend.store.state(policy_id)
     if state is None:
         return ()

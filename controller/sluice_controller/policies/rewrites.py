@@ -1,10 +1,10 @@
-"""Rewrites: jobs that bring stored objects to what policies say, to plain bytes, or to the active key.
+"""Rewrites: jobs that rewrite stored objects as policies require, to plain bytes, or with the active key.
 
-Jobs lie in Redis beside the configuration and not in it: they are orders, which no export and no roll back knows.
-Rewriters claim their units (``sluice_rewrites``); the API writes orders and shows how far they are.
+Jobs are in Redis beside the configuration and not in it, so they are not part of an export or a roll back.
+Rewriters claim their units (``sluice_rewrites``); the API creates jobs and shows their progress.
 
-Two jobs that overlap may be ordered at once, and Redis does not compare targets.  So a job is written as paused, which
-no rewriter claims, and all jobs are read again.  When one that overlaps was written before, the new one is withdrawn.
+Two overlapping jobs may be created at once, and Redis does not compare targets.  So a job is written as paused, which
+no rewriter claims, and all jobs are read again.  If an overlapping job was written before, the new one is withdrawn.
 Redis writes one after the other, so the later one always sees the earlier one.
 """
 
@@ -43,21 +43,21 @@ from sluice_rewrites.messages import (
     RewriteProgress,
 )
 
-#: How a target that is all accounts is written.
+#: The name of the target that covers all accounts.
 CLUSTER: Final = "CLUSTER"
-#: Jobs that have ended and are kept.
+#: The number of jobs that are kept after their end.
 KEPT: Final = 200
-#: Objects per second that a job may be limited to.
+#: The least limit of a job in objects per second.
 _LEAST_OBJECTS: Final = 0.001
 _MOST_OBJECTS: Final = 1e9
 _NO_REWRITER: Final = "no rewriter works at it: does `sluice-rewriter` run on any node?"
-#: Seconds for which a new job may be without a rewriter before that is said.
+#: Seconds for which a new job may be without a rewriter before it has a warning.
 _PATIENCE: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class RewriteView:
-    """A job, how far it is, when it was looked at (unix seconds), and how far its accounts are if it collects them."""
+    """A job, its progress, the time of the read (Unix seconds), and the progress of accounts if it collects them."""
 
     job: RewriteJob
     progress: RewriteProgress
@@ -71,7 +71,7 @@ class RewriteView:
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing of it is left to do."""
+        """Whether the job has ended."""
         return self.state not in OPEN_STATES
 
     @property
@@ -81,12 +81,12 @@ class RewriteView:
 
     @property
     def accounts(self) -> int:
-        """How many accounts it covers; 0 while that is not known."""
+        """The number of accounts that it covers; 0 while that is not known."""
         return 1 if self.job.account else self.progress.accounts
 
     @property
     def estimated_end(self) -> float | None:
-        """Unix seconds at which it ends if it goes on as it did; None when that cannot be said."""
+        """Unix seconds at which it ends at its present rate; None if that is not known."""
         done, total = self.progress.counts.seen, self.progress.objects
         if self.state != RUNNING or self.progress.listings or not done or not self.progress.started:
             return None
@@ -95,7 +95,7 @@ class RewriteView:
 
     @property
     def warning(self) -> str:
-        """Why nothing happens or it failed; empty when something does."""
+        """Why the job makes no progress or why it failed; empty if it makes progress."""
         if self.state == FAILED:
             return self.progress.reason
         if self.collection is not None and not self.collection.is_complete:
@@ -105,16 +105,16 @@ class RewriteView:
 
 
 def target_text(job: RewriteJob) -> str:
-    """The target of a job as it is written."""
+    """The target of a job as text."""
     parts = [job.account, job.container, job.prefix]
     return "/".join(parts[: 3 if job.prefix else 2 if job.container else 1]) or CLUSTER
 
 
 def create(backend: Backend, data: Any, by: str, key: str = "") -> RewriteView:
-    """Order a job, or find the one that the same request ordered before.
+    """Create a job, or find the one that the same request created before.
 
-    :param key: the caller's word for this request; empty without one
-    :raises CallerError: when the body or the target makes no sense
+    :param key: the text that identifies this request; empty without one
+    :raises CallerError: when the body or the target is not valid
     :raises Conflict: when a job for an overlapping target has not ended
     """
     body = Body(data, "target", "to", "max_bw", "max_objects_sec")
@@ -130,7 +130,7 @@ def create(backend: Backend, data: Any, by: str, key: str = "") -> RewriteView:
     )  # fmt: skip
     known = list_jobs(backend)
     before = known.get(job.id)
-    # one that is paused may be what an earlier try was about to start
+    # A paused job may belong to an earlier attempt that was about to start it.
     if before is not None and before.state != PAUSED:
         return before
     _refuse_overlap(job, known)
@@ -138,15 +138,15 @@ def create(backend: Backend, data: Any, by: str, key: str = "") -> RewriteView:
 
 
 def _start(backend: Backend, job: RewriteJob) -> RewriteView:
-    """Order ``job``, and forget those that ended longest ago.
+    """Create ``job``, and remove those that ended longest ago.
 
-    :raises Conflict: when a job for an overlapping target was ordered just before
+    :raises Conflict: when an overlapping job was created just before
     """
     keys = backend.store.keys
     if job.request:
         backend.store.run(open_request(keys, job.request))
     if not backend.store.run(operations.create_job(keys, job)) and job.request:
-        backend.store.run(close_request(keys, job.request))  # an earlier try has its own
+        backend.store.run(close_request(keys, job.request))  # an earlier attempt has its own
     known = list_jobs(backend)
     written = known[job.id].progress.started if job.id in known else 0.0
     try:
@@ -165,8 +165,8 @@ def _refuse_overlap(job: RewriteJob, known: Mapping[str, RewriteView]) -> None:
     for other in known.values():
         if other.job.id != job.id and not other.has_ended and _overlap(job, other.job):
             raise Conflict(
-                f"rewrite `{other.job.id}` of `{other.target}` has not ended, which has objects of "
-                f"`{target_text(job)}`, too; wait for it or cancel it"
+                f"rewrite `{other.job.id}` of `{other.target}` has not ended, which overlaps "
+                f"`{target_text(job)}`; wait for it or cancel it"
             )
 
 
@@ -177,7 +177,7 @@ def list_jobs(backend: Backend) -> dict[str, RewriteView]:
 
 
 def page_jobs(backend: Backend, limit: int, marker: str = "", state: str = "", target: str = "") -> Page[RewriteView]:
-    """Jobs in the order in which they were ordered, of one state and one target if given."""
+    """Jobs in the order of their creation, of one state and one target if given."""
     wanted = {
         f"{one.job.created:015d}-{name}": one
         for name, one in list_jobs(backend).items()
@@ -198,7 +198,7 @@ def find(backend: Backend, job_id: str) -> RewriteView:
 
 
 def change(backend: Backend, job_id: str, state: str) -> RewriteView:
-    """Have a job paused, running again or cancelled.
+    """Pause, resume or cancel a job.
 
     :raises NotFound: when there is no such job
     :raises Conflict: when it has ended
@@ -211,7 +211,7 @@ def change(backend: Backend, job_id: str, state: str) -> RewriteView:
 
 
 def delete(backend: Backend, job_id: str) -> None:
-    """Forget a job that has ended.
+    """Delete a job that has ended.
 
     :raises NotFound: when there is no such job
     :raises Conflict: when it has not ended
@@ -233,7 +233,7 @@ def _views(backend: Backend, jobs: Sequence[RewriteJob]) -> dict[str, RewriteVie
     commands = tuple(command for one in parts for command in one.commands)
     progress = backend.store.run(Operation(commands, parse)) if commands else []
     now = backend.now()
-    # one that was deleted between the two reads has no progress any more
+    # A job that was deleted between the two reads has no progress any more.
     return {
         job.id: RewriteView(job, one, now, _collection(backend, job))
         for job, one in zip(jobs, progress, strict=True)

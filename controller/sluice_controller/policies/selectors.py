@@ -1,10 +1,10 @@
-"""What the API shows of policies: one with its enforcement, pages of them by age, and what their actors did.
+"""Reads policies for the API: one with its enforcement, pages of them by age, and the log of their actors.
 
-The order of reads keeps an answer trustworthy: first the state of a policy, then the epoch of its last change, then
+The order of reads keeps an answer correct: first the state of a policy, then the epoch of its last change, then
 the nodes.  A change between two reads can make a policy look less enforced than it is, never more.
 
-Actors keep the last firings only; a marker names one of them by its time, and by its number among those
-of the same moment, so it stays a place in the list when newer ones come or it is itself forgotten.
+Actors keep the last firings only; a marker identifies one of them by its time, and by its number among those
+of the same moment, so it stays valid when newer ones are added or it is itself removed.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from sluice_dsl.catalogue.base import Catalogue, expand_aliases
 from sluice_dsl.checks.attributes import check_attributes
 from sluice_dsl.diagnostics import WARNING, Reporter
 
-#: Seconds for which actors publish what they observe after somebody looked.
+#: Seconds for which actors publish their observations after a request for them.
 WATCH_SECONDS: Final = 10.0
 OLDEST: Final = "oldest"
 NEWEST: Final = "newest"
 ORDERS: Final = (OLDEST, NEWEST)
 _position: Final = attrgetter("position")
 
-#: Of a firing: its time in microseconds, and its number among those of that time.
+#: The position of a firing: its time in microseconds, and its number among those of that time.
 Position = tuple[int, int]
 
 
@@ -86,7 +86,7 @@ def find_cached(contents: CacheContents, policy_id: str) -> CachedPolicy:
 
 
 def find_policy(backend: Backend, policy_id: str) -> PolicyView:
-    """One policy, with what its actor observes now.
+    """One policy, with the present observation of its actor.
 
     :raises NotFound: when there is none of this id
     """
@@ -102,7 +102,7 @@ def find_policy(backend: Backend, policy_id: str) -> PolicyView:
 
 
 def fresh_observation(backend: Backend, cached: CachedPolicy) -> dict[str, Any] | None:
-    """The values that the actor published, unless nobody has watched it lately; it is asked to go on publishing."""
+    """The published values of the actor, None if no request watched it lately; asks it to continue publishing."""
     backend.store.watch(cached.policy.id, WATCH_SECONDS)
     published = backend.store.observed(cached.policy.id)
     catalogue = backend.catalogue
@@ -115,12 +115,12 @@ def fresh_observation(backend: Backend, cached: CachedPolicy) -> dict[str, Any] 
 
 @dataclass(frozen=True, slots=True)
 class PolicyFilter:
-    """Selects policies; what is empty selects all.
+    """Selects policies; empty fields select all.
 
-    :param tenant: the account, or the project's name, that a policy is about or in
+    :param tenant: the account, or the project's name, of the target
     :param state: one of :data:`~sluice_controller.catalog.policy_cache.STATES`
-    :param text: stands somewhere in the sentence, in any case
-    :param accounts: only policies about these accounts and what is in them; None for all
+    :param text: a part of the sentence, in any case
+    :param accounts: only policies about these accounts and the paths in them; None for all
     """
 
     tenant: str = ""
@@ -129,7 +129,7 @@ class PolicyFilter:
     accounts: frozenset[str] | None = None
 
     def choose(self, contents: CacheContents, statuses: Mapping[str, str]) -> Sequence[CachedPolicy]:
-        """The policies that are selected, oldest first."""
+        """The selected policies, oldest first."""
         chosen: Sequence[CachedPolicy] = contents.ordered
         if self.accounts is not None:
             chosen = [one for one in chosen if one.existing.account in self.accounts]
@@ -145,7 +145,7 @@ class PolicyFilter:
 
 @dataclass(frozen=True, slots=True)
 class PolicyPage(Page[PolicyView]):
-    """Some of ``total`` policies, and where the page before ends; empty on the first one."""
+    """Some of ``total`` policies, and the marker of the page before; empty on the first one."""
 
     previous_marker: str
     total: int
@@ -154,9 +154,9 @@ class PolicyPage(Page[PolicyView]):
 def list_policies(
     backend: Backend, wanted: PolicyFilter, limit: int, marker: str = "", before: str = "", order: str = OLDEST
 ) -> PolicyPage:
-    """The page of the policies ``wanted`` that begins behind ``marker``, or that ends before ``before``.
+    """The page of the policies ``wanted`` that begins after ``marker``, or that ends before ``before``.
 
-    :raises CallerError: when a marker is none of ours, or both are given
+    :raises CallerError: when a marker is not valid, or both are given
     """
     contents = backend.policy_cache.contents()
     chosen = wanted.choose(contents, backend.policy_statuses.current(contents) if wanted.state else {})
@@ -171,9 +171,9 @@ def list_policies(
 
 
 def page_bounds(chosen: Sequence[CachedPolicy], limit: int, marker: str, before: str, newest: bool) -> tuple[int, int]:
-    """Where in ``chosen``, oldest first, the page begins and ends.
+    """The beginning and the end of the page in ``chosen``, oldest first.
 
-    :raises CallerError: when a marker is none of ours, or both are given
+    :raises CallerError: when a marker is not valid, or both are given
     """
     if marker and before:
         raise CallerError("expected `marker` or `before`, not both")
@@ -181,7 +181,7 @@ def page_bounds(chosen: Sequence[CachedPolicy], limit: int, marker: str, before:
         return (max(0, len(chosen) - limit), len(chosen)) if newest else (0, min(limit, len(chosen)))
     name, given = ("before", before) if before else ("marker", marker)
     position = parse_marker(given, name)
-    if newest is bool(before):  # the page holds what is newer than its marker
+    if newest is bool(before):  # the page contains the policies newer than its marker
         first = bisect_right(chosen, position, key=_position)
         return first, min(first + limit, len(chosen))
     last = bisect_left(chosen, position, key=_position)
@@ -189,9 +189,9 @@ def page_bounds(chosen: Sequence[CachedPolicy], limit: int, marker: str, before:
 
 
 def policy_views(backend: Backend, policies: Sequence[str], state: str = "") -> list[PolicyView]:
-    """The policies with these ids, as they are now; without those that are gone, or in another state than ``state``."""
+    """The present policies with these ids, without deleted ones and those in another state than ``state``."""
     states = states_of(backend.store, policies)
-    contents = backend.policy_cache.contents()  # read behind the states, so that epochs are not older than these
+    contents = backend.policy_cache.contents()  # read after the states, so that epochs are not older than these
     cluster = cluster_now(backend)
     catalogue = backend.described(contents)
     views = []
@@ -211,9 +211,9 @@ def page_marker(one: CachedPolicy) -> str:
 
 
 def parse_marker(marker: str, name: str) -> tuple[int, str]:
-    """The position that ``marker``, the parameter ``name``, says.
+    """The position in ``marker``, the parameter ``name``.
 
-    :raises CallerError: when it is not one of ours
+    :raises CallerError: when it is not valid
     """
     created, dash, policy_id = marker.partition("-")
     if not (dash and created.isascii() and created.isdigit() and len(created) < 20):
@@ -224,7 +224,7 @@ def parse_marker(marker: str, name: str) -> tuple[int, str]:
 def page_firings(
     firings: Sequence[Firing], limit: int, marker: str = "", what: str = "", member: str = ""
 ) -> Page[Firing]:
-    """Those behind ``marker``, of one kind or member if given."""
+    """The firings after ``marker``, of one kind or member if given."""
     before = firing_position(marker)
     chosen = [
         (place, one)
@@ -237,7 +237,7 @@ def page_firings(
 
 
 def _placed(firings: Sequence[Firing]) -> Iterator[tuple[Position, Firing]]:
-    """Each with its place, newest first."""
+    """Each firing with its position, newest first."""
     places: list[tuple[Position, Firing]] = []
     for firing in firings:
         at = int(firing.at * 1_000_000)
@@ -247,9 +247,9 @@ def _placed(firings: Sequence[Firing]) -> Iterator[tuple[Position, Firing]]:
 
 
 def firing_position(marker: str) -> Position | None:
-    """The place that ``marker`` names; None when there is no marker.
+    """The position in ``marker``; None without a marker.
 
-    :raises CallerError: when it is not one of ours
+    :raises CallerError: when it is not valid
     """
     if not marker:
         return None
@@ -260,9 +260,9 @@ def firing_position(marker: str) -> Position | None:
 
 
 def attribute_warnings(backend: Backend, cached: CachedPolicy) -> list[dict[str, Any]]:
-    """What keeps the filters of a policy from acting: conditions on what they do not know in time.
+    """The warnings about filters of a policy that cannot act: conditions on properties that they do not know in time.
 
-    Positions are in its canonical text.
+    The positions are in its canonical text.
     """
     sentences = cached.sentences()
     if len(sentences) != 1:

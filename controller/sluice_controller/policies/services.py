@@ -1,10 +1,10 @@
 """Operations on policies; each function makes one atomic change or none.
 
-``DELETE …?keep=true`` makes a static policy of what an actor has in force.  The assignments stay word for word
+``DELETE …?keep=true`` makes a static policy of the actions that an actor has in force.  The assignments stay unchanged
 (target, member, predicate, age, so that scope and order do not change); only their policy is another one, without an
 actor, which can be listed and deleted like any.  Members of a group or ALL cannot be derived from a sentence, so the
-plan's data keep the assignments themselves (``KEPT``), for when the policy is disabled and enabled again, exported,
-or rolled back to.
+plan's data contain the assignments themselves (``KEPT``), for when the policy is disabled and enabled again, exported,
+or restored.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from sluice_dsl.plan import Plan, static_assignments
 from sluice_dsl.syntax.ast import And, Clause, Condition, Not, Or, Sentence, Target, Word
 from sluice_dsl.syntax.grammar import parse
 
-#: Name in the data of a kept policy's plan; plans themselves do not know it.
+#: Name in the data of a kept policy's plan; plans themselves do not have it.
 KEPT: Final = "kept"
 
 
 def assignments_in_force(policy: Policy, plan: Plan) -> tuple[Assignment, ...]:
-    """What is in force for ``policy`` by itself: nothing while it is disabled, or when an actor decides.
+    """The assignments of ``policy`` without an actor: none while it is disabled, or if an actor decides.
 
-    :raises DecodeError: when what it keeps cannot be read
+    :raises DecodeError: when its kept assignments are not valid
     """
     if policy.dynamic or not policy.enabled:
         return ()
@@ -50,14 +50,14 @@ def assignments_in_force(policy: Policy, plan: Plan) -> tuple[Assignment, ...]:
 
 
 def static_puts(policies: Iterable[tuple[Policy, Plan]]) -> tuple[Assignment, ...]:
-    """What is in force for all of ``policies`` by themselves."""
+    """The assignments of all of ``policies`` without an actor."""
     return tuple(put for policy, plan in policies for put in assignments_in_force(policy, plan))
 
 
 def freeze_policy(
     old: CachedPolicy, in_force: Sequence[Assignment], new_id: str, by: str
 ) -> tuple[CachedPolicy, tuple[Assignment, ...]]:
-    """The static policy ``new_id`` that holds ``in_force``, and its assignments."""
+    """The static policy ``new_id`` with the actions ``in_force``, and its assignments."""
     numbers = {action: number for number, action in enumerate(sorted({_action(one) for one in in_force}))}
     plan = replace(
         old.plan,
@@ -80,7 +80,7 @@ def freeze_policy(
 
 
 def _action(assignment: Assignment) -> int:
-    """The action's number out of the id ``<policy>.<number>[@member]``."""
+    """The action's number in the id ``<policy>.<number>[@member]``."""
     return int(assignment.id.partition("@")[0].rpartition(".")[2])
 
 
@@ -110,7 +110,7 @@ def _static(sentence: Sentence, member: str, members: Sequence[Assignment]) -> S
 
 
 def condition_from_predicate(predicate: Predicate) -> Condition | None:
-    """``predicate`` as it is written; None when it always holds."""
+    """``predicate`` in the form of a sentence; None if it always holds."""
     if isinstance(predicate, bool):
         return None
     word, *rest = predicate
@@ -152,7 +152,7 @@ class WrittenPolicies:
     warnings: tuple[tuple[Diagnostic, ...], ...] = ()
 
     def views(self, backend: Backend) -> list[PolicyView]:
-        """The policies as the API shows them."""
+        """The policies in the form for the API."""
         cluster = cluster_now(backend)
         catalogue = backend.described(backend.policy_cache.contents())
         return [
@@ -189,7 +189,7 @@ def _commit_new(
     backend: Backend, compiled: tuple[Compiled, ...], names: Sequence[str], by: str, guards: Mapping[str, int]
 ) -> WrittenPolicies:
     now = int(backend.now() * 1000)
-    # a millisecond apart, so that the order of the text is the order of their age
+    # A millisecond apart, so that the order of the text is the order of their age.
     pairs = enumerate(zip(compiled, names, strict=True))
     policies = [new_policy(one, name, now + number, by) for number, (one, name) in pairs]
     plans = [one.plan for one in compiled]
@@ -203,7 +203,7 @@ def _commit_new(
 def new_policy(sentence: Compiled, policy_id: str, created: int, by: str, origin: str = "") -> Policy:
     """The policy of a sentence.
 
-    :param created: unix time in milliseconds
+    :param created: Unix time in milliseconds
     """
     return Policy(
         id=policy_id,
@@ -218,14 +218,14 @@ def new_policy(sentence: Compiled, policy_id: str, created: int, by: str, origin
 
 
 def new_id() -> str:
-    """An id that can be typed; the store refuses it should it be taken."""
+    """A short id that can be typed; the store refuses one that is taken."""
     return secrets.token_hex(6)
 
 
 def delete_policy(
     backend: Backend, policy_id: str, by: str, version: int | None = None, allow: Authorize = allow_all
 ) -> WrittenPolicies:
-    """Delete a policy and withdraw what it set, including what its actor sets meanwhile.
+    """Delete a policy and its assignments, including those that its actor sets meanwhile.
 
     :raises NotFound: when there is none of this id
     :raises PreconditionFailed: when it is not at ``version``
@@ -235,7 +235,7 @@ def delete_policy(
     try:
         done = backend.store.commit(Draft(by, policy_drops=(policy_id,), expect={f"policy/{policy_id}": old.version}))
     except Conflict:
-        # somebody deleted or replaced it just now: say which
+        # The policy was deleted or replaced meanwhile: raise the matching error.
         _standing(backend, policy_id, version)
         raise
     return WrittenPolicies((), done.epoch)
@@ -244,12 +244,12 @@ def delete_policy(
 def keep_policy(
     backend: Backend, policy_id: str, by: str, version: int | None = None, allow: Authorize = allow_all
 ) -> WrittenPolicies:
-    """Delete a dynamic policy, and keep what its actor has set in force under a new, static policy.
+    """Delete a dynamic policy, and keep the actions that its actor has in force under a new, static policy.
 
-    The new policy is in the result; there is none when nothing is in force.
+    The new policy is in the result; there is none if no action is in force.
 
     :raises NotFound: when there is none of this id
-    :raises CallerError: when it is static, so that it would only change its name
+    :raises CallerError: when it is static, so that only its id would change
     :raises PreconditionFailed: when it is not at ``version``
     """
 
@@ -257,8 +257,8 @@ def keep_policy(
         old = _standing(backend, policy_id, version)
         allow([old.plan])
         if not old.policy.dynamic:
-            raise CallerError(f"policy `{policy_id}` is static: there is nothing to keep of it but itself")
-        # the version comes before what it guards: an actor that fires in between makes us try again
+            raise CallerError(f"policy `{policy_id}` is static, expected a dynamic one to keep its actions")
+        # The version is read before the document that it guards: if an actor fires in between, another attempt follows.
         expect = {f"policy/{policy_id}": old.version, f"state/{policy_id}": backend.store.version(f"state/{policy_id}")}
         in_force = [one for one in backend.store.assignments() if one.policy == policy_id]
         draft = Draft(by, policy_drops=(policy_id,), expect=expect)
@@ -278,7 +278,7 @@ def _standing(backend: Backend, policy_id: str, version: int | None) -> CachedPo
 
 
 def forget_node(backend: Backend, node: str) -> None:
-    """Forget a node that was removed; a live one reports itself again.
+    """Remove a node; a live one reports itself again.
 
     :raises NotFound: when it never reported
     """
@@ -287,5 +287,5 @@ def forget_node(backend: Backend, node: str) -> None:
 
 
 def adopt_history(backend: Backend, by: str) -> Head:
-    """Tell all agents to take the current history as it is, even if there is nothing in it."""
+    """Make all agents adopt the current history, even if it is empty."""
     return backend.store.adopt(by)

@@ -1,1 +1,1 @@
-"""Names that sentences use: activations, terms, aliases, stereotypes, metrics, dependencies."""
+"""Names in sentences: activations, terms, aliases, stereotypes, metrics, dependencies."""

@@ -1,6 +1,6 @@
-"""Activation URLs of filters: our own deploy call, unless an administrator registers a federated service.
+"""Activation URLs of filters: Sluice's own deploy call, unless an administrator registers a federated service.
 
-A keyword that nothing here stands for may be registered with the URL of a service, and the parameters that it takes: a
+An unknown keyword may be registered with the URL of a service, and the parameters of the filter: it is then the
 filter of a third party, which is enforced by calls to its service alone.
 """
 
@@ -31,14 +31,14 @@ from sluice_dsl.diagnostics import join_words
 from sluice_dsl.plan import Plan
 
 FIELDS: Final = ("keyword", "url", "undo", "timeout", "help", "parameters")
-#: What only the filter of a third party may say, since others describe themselves.
+#: Fields for the filter of a third party alone, since other filters describe themselves.
 _OWN: Final = ("help", "parameters")
 _MOST_PARAMETERS: Final = 50
 _keyword = re.compile(r"[a-z0-9_]+")
 
 
 def _users(contents: CacheContents, activation: Activation) -> Iterable[str]:
-    """Policies that set the filter of a third party; what else has the keyword works without this."""
+    """Policies that set the filter of a third party; other filters work without their activation."""
     return reference_guards.policies_setting(contents, activation.name) if activation.service else ()
 
 
@@ -47,7 +47,7 @@ _ACTIVATIONS: Final = RecordKind(Activation, ACTIVATION, "activation URL for fil
 
 @dataclass(frozen=True, slots=True)
 class FilterActivation:
-    """A keyword of the language and how it is activated; version 0 stands for our own call."""
+    """A keyword of the language and its activation; version 0 means Sluice's own call."""
 
     info: ActionInfo
     activation: Activation
@@ -56,7 +56,7 @@ class FilterActivation:
 
 
 def default_activation(keyword: str) -> Activation:
-    """Our own deploy call."""
+    """Sluice's own deploy call."""
     undo = f"/filters/{HOLE}/undeploy/{FILTER_HOLE}"
     return Activation(keyword, f"/filters/{HOLE}/deploy/{FILTER_HOLE}", undo)
 
@@ -70,7 +70,7 @@ def list_all(backend: Backend) -> dict[str, FilterActivation]:
 def find(backend: Backend, keyword: str, expected: int | None = None) -> FilterActivation:
     """One keyword.
 
-    :raises NotFound: when the language has none such
+    :raises NotFound: when the language does not have it
     """
     info = _info(backend, keyword)
     try:
@@ -81,9 +81,9 @@ def find(backend: Backend, keyword: str, expected: int | None = None) -> FilterA
 
 
 def create(backend: Backend, data: Any, by: str) -> FilterActivation:
-    """Name the service of a filter that has none yet.
+    """Register the service of a filter that has none yet.
 
-    :raises Conflict: when it has one
+    :raises Conflict: when it has one already
     """
     body = Body(data, *FIELDS)
     keyword = body.text("keyword").lower()
@@ -97,9 +97,9 @@ def create(backend: Backend, data: Any, by: str) -> FilterActivation:
 
 
 def update(backend: Backend, keyword: str, data: Any, by: str, expected: int | None = None) -> FilterActivation:
-    """Name another service, or the first one.
+    """Change the service of a filter, or register one.
 
-    :raises Conflict: when policies set the filter of a third party, and its parameters would be others
+    :raises Conflict: when policies set the filter of a third party, and its parameters would change
     """
     body = Body(data, *FIELDS)
     old = find(backend, keyword)
@@ -119,18 +119,18 @@ def update(backend: Backend, keyword: str, data: Any, by: str, expected: int | N
 
 
 def delete(backend: Backend, keyword: str, by: str, force: bool = False, expected: int | None = None) -> None:
-    """Back to our own call; the filter of a third party is forgotten.
+    """Restore Sluice's own call; the filter of a third party is deleted.
 
-    :raises NotFound: when our own call is what it has
+    :raises NotFound: when it has no registered service
     :raises Conflict: when policies set the filter of a third party, unless ``force``
     """
     _ACTIVATIONS.delete(backend, keyword, by, force, expected)
 
 
 def activation_calls(plan: Plan, known_entries: Mapping[str, Entry]) -> list[dict[str, Any]]:
-    """For each action of a plan: what is called when it fires and when it is taken back.
+    """For each action of a plan: the calls when it fires and when it is taken back.
 
-    A group's or everybody's member is known only then, so its place stays a hole.
+    For a group or ALL the member is known only at that time, so its placeholder stays.
     """
     calls = []
     target = _path(plan.target)
@@ -150,7 +150,7 @@ def _filled(template: str, target: str, keyword: str) -> str:
 
 
 def _path(target: Target) -> str:
-    """The path that fills the placeholder; empty where only the firing knows it."""
+    """The path that replaces the placeholder; empty if only the firing has it."""
     return "" if target.select in (GROUP, ALL) else target.name or target.level
 
 
@@ -168,7 +168,7 @@ def _info(backend: Backend, keyword: str) -> ActionInfo:
 
 
 def _new_keyword(backend: Backend, keyword: str) -> str:
-    """``keyword`` when it can be a filter that is not known yet."""
+    """Return ``keyword`` if it is a valid name of a new filter."""
     name = names.new_name(keyword, "keyword")
     if not _keyword.fullmatch(name) or name in RESERVED:
         words = join_words(sorted(RESERVED))
@@ -192,7 +192,7 @@ def _described(keyword: str, body: Body, service: bool = False) -> Activation:
 
 
 def _parameter(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """``data`` when it describes a parameter.
+    """Return ``data`` if it describes a parameter.
 
     :raises CallerError: with the reason
     """

@@ -32,18 +32,18 @@ from sluice_dsl.syntax.units import UnitError, read_parameter
 
 FIELDS: Final = ("name", "of", "text", "level", "params")
 OF: Final = (FILTER, METRIC, TARGET)
-#: Levels that a metric may be asked for at; empty: that of the sentence.  Of a target only volume is said: of others
-#: the path says it.
+#: Levels of an alias of a metric; empty: that of the sentence.  For a target only volume is a valid level: the levels
+#: of other targets follow from the path.
 ALIAS_LEVELS: Final = ("", *LEVELS)
 
 _RIVALS: Final = {FILTER: (), METRIC: (TERM, METRIC_ENTRY), TARGET: tuple(MEMBER_KINDS)}
 
 
 def create(backend: Backend, data: Any, by: str) -> StoredRecord[Alias]:
-    """A new alias.
+    """Create an alias.
 
-    :raises CallerError: for everything that is wrong with it
-    :raises Conflict: when its name means something where it would be used
+    :raises CallerError: when it is not valid
+    :raises Conflict: when its name has a meaning already where it would be used
     """
     body = Body(data, *FIELDS)
     of = body.one_of("of", OF)
@@ -56,7 +56,7 @@ def create(backend: Backend, data: Any, by: str) -> StoredRecord[Alias]:
 def update(
     backend: Backend, name: str, data: Any, by: str, force: bool, expected: int | None = None
 ) -> StoredRecord[Alias]:
-    """Let an alias stand for something else; policies keep what it stood for when they were compiled.
+    """Change the meaning of an alias; existing policies keep the meaning that they were compiled with.
 
     :raises Conflict: when policies use it, unless ``force``
     """
@@ -81,7 +81,7 @@ delete = _ALIASES.delete
 
 
 def _cased(name: str, of: str) -> str:
-    """As sentences have such words in their canonical form."""
+    """The name in the case of such words in canonical sentences."""
     return {FILTER: name.lower(), METRIC: name.upper()}.get(of, name)
 
 
@@ -116,11 +116,11 @@ def _action(text: str, catalogue: Catalogue) -> ActionInfo:
 
 
 def _checked(info: ActionInfo, params: Mapping[str, Scalar], catalogue: Catalogue) -> dict[str, Scalar]:
-    """Check the parameters that an alias brings; a sentence adds those that are missing."""
+    """Check the parameters of an alias; a sentence adds the missing ones."""
     checked: dict[str, Scalar] = {}
     read: dict[str, Scalar] = {}
     named = [(_parameter(name, info), value) for name, value in params.items()]
-    for parameter, value in sorted(named, key=lambda one: bool(one[0].range_by)):  # what ranges depend on comes first
+    for parameter, value in sorted(named, key=lambda one: bool(one[0].range_by)):  # those that set ranges come first
         try:
             read[parameter.name] = read_parameter(parameter_text(value), info.with_range(parameter, read))
         except UnitError as error:

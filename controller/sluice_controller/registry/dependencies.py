@@ -1,7 +1,7 @@
-"""Files beside the code of registered filters: described, given their data, and attached to filters.
+"""Files beside the code of registered filters: their description, their data, and the filters that use them.
 
-A dependency is no code by itself.  *Deploying* it for a target attaches it to the filters that are named, or else to
-those registered filters that are deployed there; one upload serves all tenants, so they have it for everybody.
+A dependency is not code by itself.  *Deploying* it for a target attaches it to the named filters, or else to
+the registered filters that are deployed there; one upload serves all tenants, so all of them have the file.
 Nodes get a filter together with its files (``Upload.dependencies``: name → SHA-256), as one change.
 """
 
@@ -30,7 +30,7 @@ from sluice_core.store.records import Draft
 
 FIELDS: Final = ("name", "help")
 _DEPENDENCIES: Final = RecordKind(Dependency, DEPENDENCY, "dependency")
-#: Filters of these environments are one file.
+#: Filters of these environments consist of one file.
 _ALONE: Final = (WASM, PROCESS, NATIVE, NBDKIT)
 
 
@@ -64,9 +64,9 @@ def find(backend: Backend, name: str, expected: int | None = None) -> UsedDepend
 
 
 def create(backend: Backend, data: Any, by: str) -> UsedDependency:
-    """A new dependency without data.
+    """Create a dependency without data.
 
-    :raises Conflict: when there is one of this name
+    :raises Conflict: when the name is taken
     """
     body = Body(data, *FIELDS)
     name = new_name(body.text("name"))
@@ -76,7 +76,7 @@ def create(backend: Backend, data: Any, by: str) -> UsedDependency:
 
 
 def update(backend: Backend, name: str, data: Any, by: str, expected: int | None = None) -> UsedDependency:
-    """Describe it anew."""
+    """Change the description."""
     body = Body(data, *FIELDS)
     asked = body.text("name", name)
     if asked != name:
@@ -88,7 +88,7 @@ def update(backend: Backend, name: str, data: Any, by: str, expected: int | None
 
 
 def delete(backend: Backend, name: str, by: str, force: bool, expected: int | None = None) -> None:
-    """Forget it; with ``force`` also while filters use it, which then are without.
+    """Delete it; with ``force`` also while filters use it, which then lack it.
 
     :raises Conflict: naming the filters
     """
@@ -96,18 +96,18 @@ def delete(backend: Backend, name: str, by: str, force: bool, expected: int | No
     def once(seen: dict[str, int]) -> None:
         old = find(backend, name, expected)
         if old.filters and not force:
-            raise InUse(f"filters {_listed(old.filters)} use dependency `{name}`, undeploy it or insist with `force`")
+            raise InUse(f"filters {_listed(old.filters)} use dependency `{name}`, undeploy it or use `force`")
         gone = Draft(by, entry_drops=(f"{DEPENDENCY}/{name}",), expect=seen)
         _commit(backend, old.found, gone, old.filters, "")
 
-    # who uses it is edited, so nobody may come to use it meanwhile, also with force
+    # The filters that use it are changed too, so no other filter may start to use it meanwhile, also with force.
     reference_guards.unless_used(backend, f"entry/{DEPENDENCY}/{name}", once)
 
 
 def put_data(
     backend: Backend, name: str, source: IO[bytes], size: int, announced: str, by: str, expected: int | None = None
 ) -> UsedDependency:
-    """Take its data; the filters that use it have the new ones with the same change.
+    """Store its data; the filters that use it get the new data with the same change.
 
     :raises CallerError: see :func:`sluice_controller.code.revisions.receive_upload`
     """
@@ -133,9 +133,9 @@ def put_data(
 
 
 def get_data(backend: Backend, name: str) -> tuple[Dependency, Iterable[bytes]]:
-    """Its data as they came.
+    """Its data, unchanged.
 
-    :raises NotFound: when there are none yet
+    :raises NotFound: when there are no data yet
     """
     dependency = find(backend, name).found.record
     if not dependency.sha256:
@@ -153,10 +153,10 @@ def deployed(backend: Backend, target: Target) -> dict[str, tuple[str, ...]]:
 
 
 def deploy(backend: Backend, target: Target, name: str, data: Any, by: str) -> UsedDependency:
-    """Attach it to the filters that the body names, or to those deployed at ``target``.
+    """Attach it to the filters in the body, by default to those deployed at ``target``.
 
-    :raises Conflict: when it has no data, or a filter's environment takes one file alone
-    :raises NotFound: when there is no such filter, or none deployed there
+    :raises Conflict: when it has no data, or the filter's environment takes only one file
+    :raises NotFound: when a filter does not exist, or none is deployed there
     """
     used = find(backend, name)
     sha256 = used.found.record.sha256
@@ -173,7 +173,7 @@ def deploy(backend: Backend, target: Target, name: str, data: Any, by: str) -> U
 
 
 def undeploy(backend: Backend, target: Target, name: str, data: Any, by: str) -> UsedDependency:
-    """Detach it from the filters that the body names, or from those deployed at ``target``.
+    """Detach it from the filters in the body, by default from those deployed at ``target``.
 
     :raises NotFound: when none of them uses it
     """
@@ -211,11 +211,11 @@ def _users(name: str, uploads: Iterable[Upload]) -> tuple[str, ...]:
 
 
 def _commit(backend: Backend, old: StoredRecord[Dependency], draft: Draft, keywords: Iterable[str], sha256: str) -> int:
-    """Commit ``draft`` with filters that use other data of the dependency ``old`` (empty: none); the new version."""
+    """Commit ``draft`` with filters that use ``sha256`` of dependency ``old`` (empty: none); return the new version."""
     name = old.record.name
     edited, expect = [], {**draft.expect, f"entry/{DEPENDENCY}/{name}": old.version}
     for keyword in keywords:
-        # the version comes before what it guards
+        # The version is read before the filter that it guards.
         expect[f"upload/{keyword}"] = backend.store.version(f"upload/{keyword}")
         upload = backend.store.upload(keyword)
         if upload is None:

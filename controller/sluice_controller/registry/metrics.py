@@ -37,7 +37,7 @@ _name = re.compile(r"[A-Z][A-Z0-9_]*")
 
 @dataclass(frozen=True, slots=True)
 class RegisteredMetric:
-    """A metric in the registry; ``registered`` when somebody described it, ``upload`` when somebody gave its code."""
+    """A metric in the registry; ``registered`` if it was registered by the API, ``upload`` if its code was uploaded."""
 
     info: MetricInfo
     type: str
@@ -73,9 +73,9 @@ def find(backend: Backend, name: str, expected: int | None = None) -> Registered
 
 
 def create(backend: Backend, data: Any, by: str) -> RegisteredMetric:
-    """A new metric.
+    """Register a metric.
 
-    :raises Conflict: when its name means something
+    :raises Conflict: when the name is taken
     """
     body = Body(data, *FIELDS)
     name = names.new_name(body.text("name")).upper()
@@ -87,9 +87,9 @@ def create(backend: Backend, data: Any, by: str) -> RegisteredMetric:
 
 
 def update(backend: Backend, name: str, data: Any, by: str, expected: int | None = None) -> RegisteredMetric:
-    """Describe a registered metric anew; what is not named stays.
+    """Change the description of a registered metric; fields that are not given stay.
 
-    :raises Conflict: for a plugin's, or when policies would be compared with another unit or level
+    :raises Conflict: for a plugin's metric, or when the unit or a level in the condition of a policy would change
     """
     body = Body(data, *FIELDS)
 
@@ -106,7 +106,7 @@ def update(backend: Backend, name: str, data: Any, by: str, expected: int | None
 
 
 def delete(backend: Backend, name: str, by: str, force: bool, expected: int | None = None) -> None:
-    """Forget a registered or uploaded metric; one that a built-in has taken over means nothing to policies.
+    """Delete a registered or uploaded metric; policies do not use one that a built-in has taken over.
 
     :raises Conflict: when policies watch it or aliases stand for it, unless ``force``
     """
@@ -125,7 +125,7 @@ def _registered(backend: Backend, name: str, expected: int | None) -> StoredReco
     if backend.built_in.metric(name) is not None:
         raise Conflict(f"metric `{name}` is an installed plugin's and cannot be changed here")
     if name in metrics.uploaded_metrics(backend.policy_cache.contents()):
-        raise Conflict(f"metric `{name}` is uploaded code, which says itself what it is: upload another revision")
+        raise Conflict(f"metric `{name}` is uploaded code, which contains its description: upload another revision")
     return _METRICS.find(backend, name, expected)
 
 
@@ -136,7 +136,7 @@ class _MetricKind(RecordKind[Metric]):
         aliases = [f"`{alias}`" for alias, one in known.items() if one.metric == name]
         if aliases and not force:
             stand = f"aliases {', '.join(aliases)} stand for metric `{name}`"
-            raise reference_guards.InUse(f"{stand}, delete them or insist with `force`")
+            raise reference_guards.InUse(f"{stand}, delete them or use `force`")
 
 
 _METRICS: Final = _MetricKind(

@@ -1,11 +1,10 @@
-"""Storage policies: where a tenant's new containers go, and what Swift's own files say of devices.
+"""Storage policies: the placement of a tenant's new containers, and the location of devices in Swift's own files.
 
-Placements are entries of kind ``placement``, which nodes keep and proxies obey.
+Placements are entries of kind ``placement``, which nodes keep and proxies apply.
 
-``list_endpoints`` tells addresses and nothing else.  The devices' regions, zones and replication addresses stand at
-the head of a ring file, as JSON, so no Swift is needed to read them where the API has them (option ``swift_dir``); that
-a storage policy is erasure-coded stands in ``swift.conf``.  Both are read for each request, so new rings are used when
-they are there.
+``list_endpoints`` gives only addresses.  The devices' regions, zones and replication addresses are in the header of a
+ring file, as JSON, so they are read without Swift where the API has the file (option ``swift_dir``).  ``swift.conf``
+tells whether a storage policy is erasure-coded.  Both are read at each request, so new rings are used at once.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ from sluice_core.errors import CallerError, NotFound, PeerError
 from sluice_core.messages.registry import PLACEMENT, Placement
 
 _MAGIC: Final = b"R1NG"
-#: Version of a ring file → what stands before the device list: blobs to skip, and how their length is written.
+#: Version of a ring file → the parts before the device list: number of blobs to skip, and the form of their length.
 _FORMATS: Final = {1: (0, "!I"), 2: (1, "!Q")}
-#: A head that is larger is none.
+#: A larger header is not valid.
 _LARGEST_HEAD: Final = 64 << 20
 
 _PLACEMENTS: Final = RecordKind(Placement, PLACEMENT, "placement of account")
@@ -40,7 +39,7 @@ _PLACEMENTS: Final = RecordKind(Placement, PLACEMENT, "placement of account")
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """Where a device is; the address is the one that replicators use."""
+    """The location of a device; the address is the one for replication."""
 
     region: int
     zone: int
@@ -63,7 +62,7 @@ class StoragePolicy:
 
 
 def devices(folder: str, index: int) -> dict[tuple[str, int, str], Device]:
-    """Address, port and name of each device of a storage policy → where it is.
+    """Address, port and name of each device of a storage policy → its location.
 
     :raises PeerError: when its ring cannot be read
     """
@@ -76,7 +75,7 @@ def devices(folder: str, index: int) -> dict[tuple[str, int, str], Device]:
 
 
 def storage_policy(folder: str, index: int) -> StoragePolicy:
-    """What ``swift.conf`` says of a storage policy.
+    """The properties of a storage policy in ``swift.conf``.
 
     :raises PeerError: when it cannot be read
     """
@@ -90,7 +89,7 @@ def storage_policy(folder: str, index: int) -> StoragePolicy:
             return StoragePolicy("Policy-0", "replication")
         return _policy(parser[section])
     except (OSError, ValueError, KeyError, configparser.Error) as error:
-        raise PeerError(f"`{path}` does not tell storage policy {index}: {type(error).__name__}") from error
+        raise PeerError(f"storage policy {index} cannot be read in `{path}`: {type(error).__name__}") from error
 
 
 def _policy(said: Mapping[str, str]) -> StoragePolicy:
@@ -142,7 +141,7 @@ find = _PLACEMENTS.find
 def put(
     backend: Backend, door: SwiftClient, account: str, storage_policy: str, by: str, expected: int | None = None
 ) -> tuple[StoredRecord[Placement], bool]:
-    """Say where new containers go; and whether nothing was said before.
+    """Set the storage policy of new containers; return whether the account had none before.
 
     :raises CallerError: when Swift has no such storage policy
     """
@@ -157,13 +156,13 @@ def put(
 
 
 def delete(backend: Backend, account: str, by: str, expected: int | None = None) -> int:
-    """Leave new containers to Swift's default; the epoch of the change."""
+    """Remove the placement, so that Swift's default holds for new containers; return the epoch of the change."""
     return _PLACEMENTS.drop(backend, find(backend, account, expected), by).epoch
 
 
 def refuse_unknown_policy(door: SwiftClient, name: str) -> None:
     """
-    :raises CallerError: when ``name`` is no storage policy of Swift's, naming the nearest
+    :raises CallerError: when Swift has no storage policy ``name``; names the nearest one
     """
     known = door.storage_policies()
     if name.lower() not in {one.lower() for one in known}:

@@ -33,7 +33,7 @@ FIELDS: Final = ("name", "text", "help")
 
 
 def origin_of(name: str) -> str:
-    """What the policies of a stereotype carry."""
+    """The origin of the policies of a stereotype."""
     return f"stereotype/{name}"
 
 
@@ -42,12 +42,12 @@ _STEREOTYPES: Final = RecordKind(
 )
 list_all = _STEREOTYPES.list_all
 find = _STEREOTYPES.find
-#: With ``force`` also while it is applied; what it has set stays then.
+#: With ``force`` also while it is applied; its policies then stay.
 delete = _STEREOTYPES.delete
 
 
 def applications(contents: CacheContents, name: str) -> dict[tuple[str, str], list[CachedPolicy]]:
-    """Where it is applied: level and path of a target → its policies there, oldest first."""
+    """The targets of a stereotype: level and path of a target → its policies there, oldest first."""
     origin, places = origin_of(name), dict[tuple[str, str], list[CachedPolicy]]()
     for one in contents.ordered:
         if one.policy.origin == origin:
@@ -56,9 +56,9 @@ def applications(contents: CacheContents, name: str) -> dict[tuple[str, str], li
 
 
 def create(backend: Backend, data: Any, by: str, limit: int) -> StoredRecord[Stereotype]:
-    """A new stereotype, of at most ``limit`` characters.
+    """Create a stereotype of at most ``limit`` characters.
 
-    :raises CallerError: for everything that is wrong with it
+    :raises CallerError: when it is not valid
     """
     body = Body(data, *FIELDS)
     name = new_name(body.text("name"))
@@ -70,9 +70,9 @@ def create(backend: Backend, data: Any, by: str, limit: int) -> StoredRecord[Ste
 def update(
     backend: Backend, name: str, data: Any, by: str, limit: int, expected: int | None = None
 ) -> tuple[StoredRecord[Stereotype], GeneratedPolicies]:
-    """Other sentences, which take the place of the old ones wherever it is applied; in one change, or not at all.
+    """Change the sentences, and replace the policies at all targets; in one change, or not at all.
 
-    :raises PolicyErrors: what does not compile, be it for one target only
+    :raises PolicyErrors: when a sentence does not compile for a target
     """
     body = Body(data, *FIELDS)
     asked = body.text("name", name)
@@ -98,7 +98,7 @@ def update(
 
 
 def apply(backend: Backend, name: str, target: Target, by: str) -> GeneratedPolicies:
-    """Apply the stereotype to ``target``; a repetition changes nothing, but restores what was deleted since.
+    """Apply the stereotype to ``target``; a repetition only restores policies that were deleted since.
 
     :raises NotFound: when there is no such stereotype
     :raises PolicyErrors: when a sentence does not compile for this target, or contradicts another policy
@@ -119,7 +119,7 @@ def apply(backend: Backend, name: str, target: Target, by: str) -> GeneratedPoli
 
 
 def withdraw(backend: Backend, name: str, target: Target, by: str) -> GeneratedPolicies:
-    """Withdraw what the stereotype has set for ``target``.
+    """Remove the policies of the stereotype for ``target``.
 
     :raises NotFound: when it is not applied there
     """
@@ -140,7 +140,7 @@ def policies_applied_at(backend: Backend, name: str, target: Target) -> list[Cac
 
 
 def _everywhere(contents: CacheContents, new: Stereotype, catalogue: Catalogue) -> list[PolicyChanges]:
-    """Plan the changes at each target; sentences are also checked against those of the targets before."""
+    """Plan the changes at each target; sentences are also checked against those of the previous targets."""
     places = applications(contents, new.name)
     others = generated_policies.policies_except(contents, [one for old in places.values() for one in old])
     changes = []
@@ -155,9 +155,9 @@ def _everywhere(contents: CacheContents, new: Stereotype, catalogue: Catalogue) 
 
 
 def _try(text: str, catalogue: Catalogue) -> None:
-    """A stereotype must fit a tenant or a container.
+    """Check that a stereotype fits a tenant or a container.
 
-    :raises PolicyErrors: what is wrong with it for a tenant, when it fits neither
+    :raises PolicyErrors: its problems for a tenant, when it fits neither
     """
     first: CallerError | None = None
     account = f"{catalogue.account_prefix or 'AUTH_'}stand_in"
@@ -175,8 +175,8 @@ def _try(text: str, catalogue: Catalogue) -> None:
 def _filled(text: str, target: Target) -> str:
     """The sentences of ``text`` about ``target``.
 
-    :raises PolicyErrors: when they cannot be read
-    :raises CallerError: when one has no hole, or one elsewhere
+    :raises PolicyErrors: when they are not valid
+    :raises CallerError: when a sentence has no placeholder, or one elsewhere
     """
     reporter = Reporter(text)
     sentences = parse(text, reporter)

@@ -1,14 +1,14 @@
-"""The API's one door to Swift's proxy, for what only Swift knows: where data lie, and its storage policies.
+"""The API's only access to Swift's proxy: the location of objects, storage policies, and new containers.
 
-* Where an object's replicas or fragments are is asked of Swift's own ``list_endpoints`` middleware, which knows
-  the rings that the proxies use; the controller needs no ring file and no Swift.
-* Containers are created as whoever asks, by his own token, where Keystone says who asks; with the static
-  token of a development machine by the user of ``swift_user``.  So no secret that opens every account lies here.
+* The location of an object's replicas or fragments comes from Swift's own ``list_endpoints`` middleware, which uses
+  the rings of the proxies; the controller needs no ring file and no Swift.
+* With Keystone, containers are created with the token of the caller; with the static token of a development machine,
+  by the user of ``swift_user``.  So the API holds no secret that gives access to every account.
 
-Every fault of the way there is a :class:`PeerError`; no header, and so no token, is in any message.
+Every error of a request is a :class:`PeerError`; no message contains a header, and so none contains a token.
 
-python-swiftclient is not used: it knows no ``list_endpoints``, follows redirects with the token and reads answers of
-any size.
+python-swiftclient is not used: it does not support ``list_endpoints``, follows redirects with the token and reads
+answers of any size.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LARGEST_ANSWER: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What Swift said, whole."""
+    """A complete answer of Swift."""
 
     status: int
     headers: Message
@@ -40,7 +40,7 @@ class _Answer:
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """One place of an object; of an erasure-coded one ``number`` is that of the fragment."""
+    """One location of an object; for an erasure-coded one ``number`` is that of the fragment."""
 
     number: int
     address: str
@@ -51,7 +51,7 @@ class Location:
 
 @dataclass(frozen=True, slots=True)
 class Locality:
-    """Where the rings put an object."""
+    """The locations of an object in the rings."""
 
     policy_index: int
     partition: int
@@ -59,18 +59,18 @@ class Locality:
 
 
 class SwiftClient:
-    """One Swift; does not connect when made."""
+    """One Swift; does not connect when it is created."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
 
     def locality(self, account: str, container: str, obj: str) -> Locality:
-        """The devices that an object's replicas or fragments belong on, whether it exists or not.
+        """The devices for an object's replicas or fragments, whether the object exists or not.
 
-        :raises CallerError: when Swift cannot have such a name
+        :raises CallerError: when the name is not valid in Swift
         """
         if not (account + container).isascii():
-            # list_endpoints looks for the container under another name then: it fails, or tells a wrong policy
+            # list_endpoints then looks up the container under another name: it fails, or returns a wrong policy.
             raise CallerError(f"`{account}/{container}` cannot be located, swift's `list_endpoints` needs ASCII names")
         path = "/endpoints/v2/" + "/".join((quote(account, safe=""), quote(container, safe=""), quote(obj)))
         answer = self._ask("GET", path)
@@ -84,16 +84,16 @@ class SwiftClient:
         """Names and aliases of the storage policies that containers can be created on."""
         answer = self._ask("GET", "/info")
         if answer.status != 200:
-            raise PeerError(f"swift does not tell its storage policies: {answer.status}")
+            raise PeerError(f"swift does not show its storage policies: {answer.status}")
         policies = _json(answer.body).get("swift", {}).get("policies", ())
         names = (name.strip() for one in policies for name in (one["name"], *one.get("aliases", "").split(",")))
         return list(dict.fromkeys(filter(None, names)))
 
     def create_container(self, account: str, container: str, policy: str, token: str) -> bool:
-        """A container on a storage policy; False when it was there already, on the same one.
+        """Create a container on a storage policy; return False if it existed already, on the same one.
 
-        :param token: of whoever asks, for Swift to decide
-        :raises Conflict: when it is there, on another one
+        :param token: the caller's token, so that Swift decides
+        :raises Conflict: when it exists on another one
         """
         storage, good = self._storage_of(account, token)
         headers = {"X-Auth-Token": good, "X-Storage-Policy": policy, "Content-Length": "0"}
@@ -101,7 +101,7 @@ class SwiftClient:
         if answer.status in (201, 202):
             return answer.status == 201
         if answer.status == 409:
-            raise Conflict(f"container `{account}/{container}` is there already, on another storage policy")
+            raise Conflict(f"container `{account}/{container}` exists already, on another storage policy")
         if answer.status == 400:
             raise CallerError(f"swift refuses container `{account}/{container}` on storage policy `{policy}`")
         if answer.status in (401, 403):
@@ -114,7 +114,7 @@ class SwiftClient:
         if self._config.auth == KEYSTONE:
             return path, token
         if not self._config.swift_user:
-            raise PeerError("this API has no user of Swift's, its option `swift_user` and following name one")
+            raise PeerError("this API has no user of Swift, set its option `swift_user` and the following ones")
         given = {"X-Auth-User": self._config.swift_user, "X-Auth-Key": self._key()}
         answer = self._ask("GET", "/auth/v1.0", given)
         if answer.status != 200 or "x-auth-token" not in answer.headers:
@@ -129,7 +129,7 @@ class SwiftClient:
 
     def _ask(self, method: str, path: str, headers: Mapping[str, str] | None = None) -> _Answer:
         if not self._config.swift_url:
-            raise PeerError("this API knows no Swift, its option `swift_url` names one")
+            raise PeerError("this API has no Swift, set its option `swift_url`")
         url = self._config.swift_url.rstrip("/") + path
         body = b""
         with SwiftResponse(method, url, dict(headers or {}), timeout=_TIMEOUT) as answer:
@@ -144,7 +144,7 @@ def _json(body: bytes) -> Any:
     try:
         return json.loads(body)
     except ValueError as error:
-        raise PeerError("swift answers with something else than JSON") from error
+        raise PeerError("the answer of swift is not JSON") from error
 
 
 def _locality(body: bytes) -> Locality:
@@ -160,4 +160,4 @@ def _locality(body: bytes) -> Locality:
         index = int(document.get("headers", {}).get("X-Backend-Storage-Policy-Index", 0))
         return Locality(index, int(words[0][2]) if words else 0, locations)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        raise PeerError("swift tells endpoints in a form that is not known") from error
+        raise PeerError("the endpoints in the answer of swift have an unknown form") from error

@@ -1,9 +1,9 @@
-"""Registered names that a built-in of this version has, too: metrics, terms and filters (docs/admin/registry.md).
+"""Registered names that a built-in of this version also has: metrics, terms and filters (docs/admin/registry.md).
 
-Nobody can register the name of a built-in, but a newer version may bring one.  The built-in wins, on nodes as in
+The name of a built-in cannot be registered, but a newer version may add a built-in.  The built-in wins, on nodes and in
 sentences: nodes publish and run it whatever is registered.  So policies that were written for the registered one may
-mean something else, which is said to whom they concern: by an event and a line of the log when the API starts, and by a
-warning about each of the policies.  Deleting the registration ends that.
+have another meaning.  An event and a line of the log report that when the API starts, and a warning is shown with
+each of the policies.  Deleting the registration ends that.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 METRIC: Final = "metric"
 TERM: Final = "term"
 FILTER: Final = "filter"
-#: Policies that an event lists.
+#: The maximum number of policies in an event.
 _LISTED: Final = 100
 
 
@@ -39,9 +39,9 @@ class Takeover:
     """A registered name that means a built-in now.
 
     :param sort: :data:`METRIC`, :data:`TERM` or :data:`FILTER`
-    :param built_in: what the built-in is, in words
-    :param registered: what is registered under its name, in words
-    :param effect: what policies do that were written for the registered one
+    :param built_in: a description of the built-in
+    :param registered: a description of the registered one
+    :param effect: the effect on policies that were written for the registered one
     :param policies: their ids, and those of policies that were written for the built-in since
     """
 
@@ -54,7 +54,7 @@ class Takeover:
 
     @property
     def message(self) -> str:
-        """What became of the name."""
+        """A description of the takeover."""
         return f"{self.sort} `{self.name}` is built in ({self.built_in}) and {self.registered}; {self.effect}"
 
     def __str__(self) -> str:
@@ -63,16 +63,16 @@ class Takeover:
 
 
 def find_takeovers(backend: Backend, contents: CacheContents) -> list[Takeover]:
-    """What is registered at the moment of ``contents`` under the name of a built-in.
+    """All registered names at the moment of ``contents`` that are names of built-ins.
 
-    :raises PeerError: when Redis is away
+    :raises PeerError: when Redis is unreachable
     """
     native = backend.built_in
     return [*_metrics(native, contents), *_terms(native, contents), *_filters(native, contents)]
 
 
 def report_takeovers(backend: Backend) -> None:
-    """Log each of them, here and among the events; of a Redis that is away nothing is known."""
+    """Log each of them, as text and as events; without Redis they are not known."""
     try:
         takeovers = find_takeovers(backend, backend.policy_cache.contents())
     except PeerError as error:
@@ -91,9 +91,9 @@ def report_takeovers(backend: Backend) -> None:
 
 
 def takeover_warnings(backend: Backend, cached: CachedPolicy) -> list[dict[str, Any]]:
-    """What a policy names that was taken over.  Positions are in its canonical text.
+    """The warnings about names in a policy that were taken over.  Positions are in its canonical text.
 
-    :raises PeerError: when Redis is away
+    :raises PeerError: when Redis is unreachable
     """
     contents = backend.policy_cache.contents()
     mine = {(one.sort, one.name): one for one in find_takeovers(backend, contents) if cached.policy.id in one.policies}
@@ -108,13 +108,13 @@ def takeover_warnings(backend: Backend, cached: CachedPolicy) -> list[dict[str, 
 
 
 def is_taken_over(sort: str, name: str, backend: Backend) -> bool:
-    """Whether ``name`` is registered and built in."""
+    """Whether ``name`` is both registered and built in."""
     known = find_takeovers(backend, backend.policy_cache.contents())
     return any((one.sort, one.name) == (sort, name) for one in known)
 
 
 def _named(sentence: ast.Sentence, contents: CacheContents) -> Iterator[tuple[str, str, Span]]:
-    """Sort, name and place of each word that may be a registered one."""
+    """Sort, name and position of each word that may be a registered one."""
     words = contents.vocabulary
     for clause in ast.clauses(sentence.condition):
         subject = clause.subject.text

@@ -29,7 +29,7 @@ def list_all(backend: Backend) -> dict[str, StoredRecord[Term]]:
 
 
 def is_builtin(backend: Backend, name: str) -> bool:
-    """Whether the term came with the software."""
+    """Whether the term is part of the software."""
     return name in backend.native.terms
 
 
@@ -46,9 +46,9 @@ def find(backend: Backend, name: str, expected: int | None = None) -> StoredReco
 
 
 def create(backend: Backend, data: Any, by: str) -> StoredRecord[Term]:
-    """A new term.
+    """Create a term.
 
-    :raises Conflict: when its name means something
+    :raises Conflict: when its name has a meaning already
     """
     body = Body(data, *FIELDS)
     name = new_name(body.text("term"), "term").upper()
@@ -59,7 +59,7 @@ def create(backend: Backend, data: Any, by: str) -> StoredRecord[Term]:
 
 
 def _as_pattern(name: str, catalogue: Catalogue) -> dict[str, bool]:
-    """A term called PDF would change what ``OBJECT_TYPE = pdf`` says."""
+    """Refuse a name that is also a type: a term called PDF would change the meaning of ``OBJECT_TYPE = pdf``."""
     pattern = type_pattern(name)
     return {f"a type that `{term}` stands for": pattern in values for term, values in catalogue.terms.items()}
 
@@ -67,7 +67,7 @@ def _as_pattern(name: str, catalogue: Catalogue) -> dict[str, bool]:
 def update(
     backend: Backend, name: str, data: Any, by: str, force: bool, expected: int | None = None
 ) -> StoredRecord[Term]:
-    """Let a term stand for other types; policies keep those that they were compiled with.
+    """Change the types of a term; existing policies keep the types that they were compiled with.
 
     :raises Conflict: when policies use it, unless ``force``
     """
@@ -85,7 +85,7 @@ def update(
 
 
 def delete(backend: Backend, name: str, by: str, force: bool, expected: int | None = None) -> None:
-    """Delete a coined term; policies do without one that a built-in has taken over.
+    """Delete a term; policies do not use one that a built-in has taken over.
 
     :raises Conflict: when policies use it, unless ``force``
     """
@@ -97,7 +97,7 @@ def delete(backend: Backend, name: str, by: str, force: bool, expected: int | No
 
 def _coined(backend: Backend, name: str, expected: int | None) -> StoredRecord[Term]:
     if is_builtin(backend, name.upper()):
-        raise Conflict(f"term `{name.upper()}` is built in and cannot be changed, coin another one")
+        raise Conflict(f"term `{name.upper()}` is built in and cannot be changed, create another one")
     return find(backend, name, expected)
 
 
@@ -110,5 +110,5 @@ def _patterns(texts: Iterable[str]) -> tuple[str, ...]:
         raise CallerError("`patterns` is empty, expected extensions and media types such as pdf, text/plain or image/*")
     for one in patterns:
         if not is_type_pattern(one):
-            raise CallerError(f"`{one}` is no type, expected an extension or a media type such as pdf or image/*")
+            raise CallerError(f"`{one}` is not a type, expected an extension or a media type such as pdf or image/*")
     return patterns

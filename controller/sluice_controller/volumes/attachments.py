@@ -1,11 +1,11 @@
-"""Volumes attached to the konnectors of nodes, and detached, by force where a konnector does not answer any more.
+"""Attaches volumes to the konnectors of nodes, and detaches them, by force if a konnector does not answer any more.
 
-Cinder makes an export for the node, its konnector takes it and puts the volume's stack before it, then Cinder is told
-that the volume is in use.  The stack is chosen at the first time, and kept in the volume's record before the konnector
-hears of it.  Cinder's volume grows before that when it is to be encrypted (:mod:`encryption`).  A volume that may
-hold data and has no record is not attached.
+Cinder creates an export for the node, its konnector connects to it and puts the volume's stack in front, then Cinder
+marks the volume as in use.  The stack is chosen at the first attachment, and stored in the volume's record before the
+konnector gets it.  Cinder's volume grows before that if it is to be encrypted (:mod:`encryption`).  A volume that may
+contain data and has no record is not attached.
 
-The connection, which may hold a key, and the passphrase go from here to the konnector, and are kept nowhere.
+The connection, which may contain a key, and the passphrase are sent to the konnector, and stored nowhere.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from sluice_volumes.messages import (
 )
 from sluice_volumes.outcomes import Claim, Outcome, failed
 
-#: How a konnector shows a volume: as a block device of its machine, or as an NBD socket for QEMU.
+#: The forms in which a konnector shows a volume: a block device of its machine, or an NBD socket for QEMU.
 EXPORTS: Final = ("block", "nbd")
 _BUSY: Final = "operation `{}` is being worked at, try again in a moment"
 
 
 @dataclass(frozen=True, slots=True)
 class AttachRequest:
-    """Where a volume is to be attached; ``adopt``: what it holds needs no filter, though it has no record."""
+    """The parameters of an attachment; ``adopt``: its data need no filter, although it has no record."""
 
     node: str
     export: str
@@ -53,9 +53,9 @@ class AttachRequest:
 
     @classmethod
     def read(cls, data: Any) -> AttachRequest:
-        """The one in a body.
+        """Read the parameters from a body.
 
-        :raises CallerError: when it makes no sense
+        :raises CallerError: when the body is not valid
         """
         body = Body(data, "node", "export", "adopt")
         return cls(body.text("node"), body.one_of("export", EXPORTS, EXPORTS[0]), body.flag("adopt", False))
@@ -64,12 +64,12 @@ class AttachRequest:
 def attach(
     backend: Backend, caller: Caller, view: VolumeView, wanted: AttachRequest, may_adopt: bool
 ) -> VolumeOperation:
-    """Have a node's konnector attach a volume.
+    """Attach a volume by a node's konnector.
 
-    :param may_adopt: whether the caller may say that what a volume without a record holds needs no filter
+    :param may_adopt: whether the caller may use ``adopt`` for a volume without a record
     :raises CallerError: when the caller may not
-    :raises NotFound: when there is no such node
-    :raises Conflict: when the volume is attached already, or may hold data that nobody knows how to read
+    :raises NotFound: when the node does not exist
+    :raises Conflict: when the volume is attached already, or may contain data whose filters are not known
     """
     check_node(backend, wanted.node)
     if view.record is not None and view.record.node:
@@ -79,11 +79,11 @@ def attach(
     if view.record is None:
         if not wanted.adopt:
             raise Conflict(
-                "Sluice did not make this volume, so nobody knows what filters its data passed; if they passed none, "
+                "Sluice did not create this volume, so the filters of its data are not known; if there were none, "
                 "an administrator attaches it with `adopt`"
             )
         if not may_adopt:
-            raise CallerError("`adopt` is an administrator's to say")
+            raise CallerError("`adopt` is for administrators only")
         _adopt(backend, caller, view)
     cinder = caller_cinder(backend, caller)
     given = {"node": wanted.node, "export": wanted.export}
@@ -101,10 +101,10 @@ def _adopt(backend: Backend, caller: Caller, view: VolumeView) -> None:
 
 
 def _fix_stack(backend: Backend, claim: Claim) -> str:
-    """Fix in the record which stack the volume has from now on; return the passphrase if it is encrypted, else an empty
-    text.
+    """Store the volume's stack in its record; return the passphrase if it is encrypted, else an empty text.
 
-    :raises PeerError: when its key is not there now
+
+    :raises PeerError: when its key cannot be read now
     """
     record = claim.record
     if record is None:
@@ -116,22 +116,22 @@ def _fix_stack(backend: Backend, claim: Claim) -> str:
             record = replace(record, size=add_header_space(backend, claim).size)
         record = replace(record, fixed=backend.now())
         if not claim.replace_record(record):
-            raise Conflict("somebody else attaches the volume right now")
+            raise Conflict("another request attaches the volume now")
     return passphrase(backend.config, record.secret, record.id) if record.is_encrypted else ""
 
 
 @dataclass(frozen=True, slots=True)
 class DetachRequest:
-    """``force``: also when the konnector does not answer; ``machine_is_gone``: its machine writes no more."""
+    """``force``: also if the konnector does not answer; ``machine_is_gone``: its machine no longer writes."""
 
     force: bool
     machine_is_gone: bool
 
     @classmethod
     def read(cls, data: Any) -> DetachRequest:
-        """The one in a body.
+        """Read the parameters from a body.
 
-        :raises CallerError: when it makes no sense
+        :raises CallerError: when the body is not valid
         """
         body = Body(data, FORCE, MACHINE_IS_GONE)
         request = cls(body.flag(FORCE, False), body.flag(MACHINE_IS_GONE, False))
@@ -143,19 +143,19 @@ class DetachRequest:
 def detach(
     backend: Backend, caller: Caller, view: VolumeView, wanted: DetachRequest, may_force: bool
 ) -> VolumeOperation:
-    """Have a volume detached from its node; with ``force`` also when its konnector does not answer.
+    """Detach a volume from its node; with ``force`` also if its konnector does not answer.
 
-    An attachment that waits for its konnector is given up by ``force``: the konnector may have the volume, so it is
-    detached as one that has it.
+    ``force`` ends an attachment that waits for its konnector: the konnector may have the volume, so it is
+    detached like an attached one.
 
-    :param may_force: whether the caller may say ``force``
+    :param may_force: whether the caller may use ``force``
     :raises Forbidden: when the caller may not
-    :raises NotFound: when its node is no more
-    :raises Conflict: when it is not attached through Sluice, its node has no konnector now, or somebody holds its
-        device, with who it is; with ``force``, when its machine might go on to write
+    :raises NotFound: when its node does not exist any more
+    :raises Conflict: when it is not attached through Sluice, its node has no konnector now, or processes use its
+        device (the message names them); with ``force``, when its machine might continue to write
     """
     if wanted.force and not may_force:
-        raise Forbidden(f"`{FORCE}` is an administrator's to say")
+        raise Forbidden(f"`{FORCE}` is for administrators only")
     record = view.record and _with_attachment_under_way(backend, view.record, wanted.force)
     if record is None or not record.node:
         raise Conflict("the volume is not attached through Sluice")
@@ -174,7 +174,7 @@ def detach(
 
 
 def _connection_type(backend: Backend, attachment: str) -> str:
-    """How the machine of an attachment reaches the volume; empty when Cinder has no such attachment."""
+    """The type of an attachment's connection; empty if Cinder has no such attachment."""
     try:
         known = service_cinder(backend).attachment(attachment)
     except NotFound:
@@ -183,15 +183,15 @@ def _connection_type(backend: Backend, attachment: str) -> str:
 
 
 def _waiting(backend: Backend, volume: str, what: str) -> VolumeOperation | None:
-    """The operation of that kind that is under way on a volume and waits for its konnector."""
+    """The running operation of kind ``what`` on a volume that waits for its konnector; None without any."""
     known = backend.store.run(operations.JOBS.read_all(backend.store.keys)).values()
     return next((one for one in known if (one.volume, one.what, one.state) == (volume, what, UNDER_WAY)), None)
 
 
 def _with_attachment_under_way(backend: Backend, record: VolumeRecord, force: bool) -> VolumeRecord:
-    """The record of a volume; with ``force`` one under attachment counts as attached from now on.
+    """The record of a volume; with ``force`` a volume that is being attached counts as attached.
 
-    :raises Conflict: when it is under attachment, and there is no ``force``, or somebody works at it
+    :raises Conflict: when it is being attached without ``force``, or another process advances the operation
     """
     waiting = None if record.node else _waiting(backend, record.id, ATTACH)
     if waiting is None:
@@ -199,18 +199,18 @@ def _with_attachment_under_way(backend: Backend, record: VolumeRecord, force: bo
     node = str(waiting.data["node"])
     if not force:
         raise Conflict(
-            f"operation `{waiting.id}` attaches it to node `{node}`; an administrator gives that up by `{FORCE}`"
+            f"operation `{waiting.id}` attaches it to node `{node}`; an administrator ends that with `{FORCE}`"
         )
     claim = ordering.claim_operation(backend, waiting)
     if claim is None:
         raise Conflict(_BUSY.format(waiting.id))
     found = replace(record, node=node, attachment=_attachment(backend, waiting))
-    claim.save_outcome(Outcome(failed(claim.operation, backend.now(), f"it was given up by `{FORCE}`"), found))
+    claim.save_outcome(Outcome(failed(claim.operation, backend.now(), f"it was ended by `{FORCE}`"), found))
     return found
 
 
 def _attachment(backend: Backend, waiting: VolumeOperation) -> str:
-    """Cinder's id of what an attachment has made there; empty when it has not come so far."""
+    """Cinder's id of the attachment that the operation created; empty if it has not created one yet."""
     known = waiting.data.get("attachment")
     if known:
         return str(known)
@@ -219,9 +219,9 @@ def _attachment(backend: Backend, waiting: VolumeOperation) -> str:
 
 
 def _force(backend: Backend, waiting: VolumeOperation, given: Mapping[str, Any]) -> VolumeOperation:
-    """Make a detachment wait no longer.
+    """End the wait of a detachment.
 
-    :raises Conflict: when somebody works at it
+    :raises Conflict: when another process advances it
     """
     forced = replace(waiting, data={**waiting.data, **given})
     free = operations.is_free(waiting, backend.now())

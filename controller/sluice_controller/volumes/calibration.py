@@ -1,4 +1,4 @@
-"""What a pool carries: measured by fio on a volume that is made for it, or said by hand."""
+"""The capacity of a pool: measured by fio on a volume that is created for it, or entered by an operator."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from sluice_volumes.attachments import Request
 from sluice_volumes.messages import CALIBRATE, FIGURES, UNDER_WAY, Pool, PoolCalibration, VolumeOperation
 from sluice_volumes.pool_measurement import SPECS
 
-#: Seconds for which each figure is measured.
+#: Seconds of the measurement of each figure.
 SECONDS: Final = 10
 _MOST_SECONDS: Final = 300
-#: GiB of the volume that is measured.
+#: GiB of the measured volume.
 SIZE: Final = 1
 _MOST_SIZE: Final = 1024
 
 
 def measure(backend: Backend, caller: Caller, pool: str, data: Any, key: str = "") -> VolumeOperation:
-    """Have the konnector of a node measure a pool on a volume that our service user makes in it.
+    """Measure a pool by the konnector of a node, on a volume that Sluice's service user creates in it.
 
-    :param data: ``node``, and if wanted ``seconds`` for each figure and ``size`` of the volume in GiB
-    :param key: the caller's word for this request; empty without one
-    :raises CallerError: when the body makes no sense
+    :param data: ``node``, and optionally ``seconds`` for each figure and ``size`` of the volume in GiB
+    :param key: the text that identifies this request; empty without one
+    :raises CallerError: when the body is not valid
     :raises NotFound: when there is no such pool or node
     :raises Conflict: when the pool is measured already, or the node has no konnector
     """
@@ -54,10 +54,10 @@ def measure(backend: Backend, caller: Caller, pool: str, data: Any, key: str = "
 
 
 def set_by_hand(backend: Backend, pool: str, data: Any, by: str) -> PoolCalibration:
-    """Keep what somebody measured of a pool; it counts before what the pool claims.
+    """Store the measured values of a pool; they override what the pool reports.
 
     :param data: ``read_bw``, ``write_bw``, ``read_iops``, ``write_iops``, all of them
-    :raises CallerError: when the body makes no sense
+    :raises CallerError: when the body is not valid
     :raises NotFound: when Cinder has no such pool
     """
     body = Body(data, *FIGURES)

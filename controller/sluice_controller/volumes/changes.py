@@ -1,4 +1,4 @@
-"""Changes of volumes: each is an operation that Cinder is asked for with the rights of whoever orders it."""
+"""Changes of volumes: each is an operation that is sent to Cinder with the rights of the caller."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from sluice_volumes.messages import (
 )
 from sluice_volumes.tiers import DEMANDS, Demands
 
-#: Characters of a name that Cinder keeps.
+#: The maximum length of a name in Cinder.
 LONGEST_NAME: Final = 255
 
 
 def create(backend: Backend, caller: Caller, data: Any, key: str = "") -> VolumeOperation:
-    """Have a volume made in the caller's project.
+    """Create a volume in the caller's project.
 
-    :param key: the caller's word for this request; empty without one
-    :raises CallerError: when the body makes no sense
+    :param key: the text that identifies this request; empty without one
+    :raises CallerError: when the body is not valid
     :raises Conflict: when no tier meets the demands, or a quota is exceeded
     """
     body = Body(data, "name", "size", "tier", "project", *DEMANDS)
@@ -50,7 +50,7 @@ def create(backend: Backend, caller: Caller, data: Any, key: str = "") -> Volume
 
 
 def _read_name(body: Body) -> str:
-    """A name as Cinder keeps it, empty without one."""
+    """A name in Cinder's form, empty without one."""
     name = body.text("name", "", LONGEST_NAME)
     if name != name.strip():
         raise CallerError(f"`name` is `{name}`, expected no blanks around it: cinder cuts them off")
@@ -62,16 +62,16 @@ def _own_project(backend: Backend, caller: Caller, body: Body) -> str:
     said = body.text("project", own)
     if backend.config.auth == KEYSTONE and said not in (own, caller.identity.project_name):
         raise CallerError(
-            f"`project` is `{said}`, expected `{caller.identity.project_name or own}`: cinder makes volumes in the "
-            "project that the token is for"
+            f"`project` is `{said}`, expected `{caller.identity.project_name or own}`: cinder creates volumes in the "
+            "project of the token"
         )
     return own
 
 
 def read_tier_or_demands(data: Any) -> Body:
-    """A body that says what class a volume is to have.
+    """Read a body with the tier of a volume, or the demands on it.
 
-    :raises CallerError: when it makes no sense
+    :raises CallerError: when it is not valid
     """
     body = Body(data, "tier", *DEMANDS)
     if not body.has("tier") and not any(body.has(one) for one in DEMANDS):
@@ -84,13 +84,13 @@ def _check_class(body: Body) -> None:
     read_demands(body)
     demanded = [one for one in DEMANDS if body.has(one)]
     if body.has("tier") and demanded:
-        raise CallerError(f"`tier` and `{demanded[0]}` are both there, expected a tier or demands")
+        raise CallerError(f"both `tier` and `{demanded[0]}` are given, expected a tier or demands")
     if body.has("tier"):
         body.text("tier")
 
 
 def _find_tier(backend: Backend, body: Body, size: int) -> str:
-    """The name of the tier that is wanted, which is that of a volume type; empty: Cinder's default."""
+    """The name of the tier, which is that of a volume type; empty: Cinder's default."""
     if not body.has("tier"):
         demanded = any(body.has(one) for one in DEMANDS)
         return tiers.cheapest(backend, read_demands(body, size)).tier.name if demanded else ""
@@ -98,13 +98,13 @@ def _find_tier(backend: Backend, body: Body, size: int) -> str:
     found = tiers.find(backend, name)
     if found.state == tiers.GONE:
         raise Conflict(
-            f"the volume type of tier `{name}` is gone from cinder, PUT /volumes/tiers/{name} makes it again"
+            f"the volume type of tier `{name}` is gone from cinder, PUT /volumes/tiers/{name} creates it again"
         )
     return name
 
 
 def extend(backend: Backend, caller: Caller, view: VolumeView, size: int) -> VolumeOperation:
-    """Have a volume grow.
+    """Extend a volume.
 
     :param size: in GiB
     :raises CallerError: when it is not larger
@@ -115,9 +115,9 @@ def extend(backend: Backend, caller: Caller, view: VolumeView, size: int) -> Vol
 
 
 def retype(backend: Backend, caller: Caller, view: VolumeView, wanted: Body) -> VolumeOperation:
-    """Give a volume another tier where it lies.
+    """Change the tier of a volume without moving it.
 
-    :param wanted: as of :func:`read_tier_or_demands`
+    :param wanted: a result of :func:`read_tier_or_demands`
     :raises Conflict: when its pool does not meet the tier: the volume would have to move
     """
     tier = _find_tier(backend, wanted, view.volume.size)
@@ -132,13 +132,13 @@ def _check_pool(backend: Backend, view: VolumeView, tier: str) -> None:
     if pool not in meeting:
         there = ", ".join(f"`{one}`" for one in meeting) or "no pool"
         raise Conflict(
-            f"the volume lies in a pool that does not meet tier `{tier}`, which {there} does: it would have to be "
-            "moved, and volumes are retyped where they lie"
+            f"the pool of the volume does not meet tier `{tier}`, which {there} does: it would have to be "
+            "moved, and Sluice retypes volumes without moving them"
         )
 
 
 def delete(backend: Backend, caller: Caller, view: VolumeView) -> VolumeOperation:
-    """Have a volume deleted.
+    """Delete a volume.
 
     :raises Conflict: when it is attached, or has snapshots
     """
@@ -155,20 +155,20 @@ def snapshots(backend: Backend, caller: Caller, view: VolumeView) -> list[Cinder
 def read_snapshot_name(data: Any) -> str:
     """The name in the body of a new snapshot, which may be empty.
 
-    :raises CallerError: when the body makes no sense
+    :raises CallerError: when the body is not valid
     """
     return _read_name(Body(data, "name"))
 
 
 def create_snapshot(backend: Backend, caller: Caller, view: VolumeView, name: str, key: str = "") -> VolumeOperation:
-    """Have a snapshot made of a volume as it is now, attached or not."""
+    """Create a snapshot of a volume, attached or not."""
     return _submit(backend, caller, SNAPSHOT, view, key, name=name)
 
 
 def delete_snapshot(backend: Backend, caller: Caller, view: VolumeView, snapshot: str) -> VolumeOperation:
-    """Have a snapshot deleted.
+    """Delete a snapshot.
 
-    :param snapshot: its id, or its name where that is one
+    :param snapshot: its id, or its name if only one snapshot has it
     :raises NotFound: when the volume has no such snapshot
     :raises Conflict: when it has several of that name
     """

@@ -1,4 +1,4 @@
-"""Cinder as requests ask it: with the rights of whoever asks, or with those of our service user."""
+"""Access to Cinder, with the rights of the caller or those of Sluice's service user."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ from sluice_volumes.konnector_client import Konnector, closest
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whoever asks, and the token that Cinder decides by."""
+    """The caller, and its token for Cinder."""
 
     identity: Identity
     token: str = field(repr=False)
 
     @property
     def name(self) -> str:
-        """For the audit."""
+        """The name for the log of changes."""
         return self.identity.name
 
 
 def service_cinder(backend: Backend) -> CinderService:
-    """Cinder with our service user's rights.
+    """Cinder with the rights of Sluice's service user.
 
-    :raises PeerError: when this API knows no Cinder
+    :raises PeerError: when this API has no Cinder
     """
     if backend.cinder is None:
-        raise PeerError("this API knows no Cinder, its options `cinder_auth_url` and following name one")
+        raise PeerError("this API has no Cinder, set its options `cinder_auth_url` and the following ones")
     return backend.cinder
 
 
 def caller_cinder(backend: Backend, caller: Caller) -> Cinder:
-    """Cinder with the rights of whoever asks; with the static token those of our service user.
+    """Cinder with the rights of the caller; with the static token those of Sluice's service user.
 
-    :raises CallerError: when the token is for no project
+    :raises CallerError: when the token has no project
     """
     service = service_cinder(backend)
     if backend.config.auth != KEYSTONE:
         return service
     if not caller.identity.project_id:
-        raise CallerError("the token is for no project, and volumes belong to projects")
+        raise CallerError("the token has no project, and volumes belong to projects")
     return service.as_caller(caller.token, caller.identity.project_id)
 
 
@@ -55,7 +55,7 @@ def node_konnector(backend: Backend, node: str) -> Konnector:
     :raises PeerError: when it has none now
     """
     if backend.konnectors is None:
-        raise PeerError("this API knows no Cinder, its options `cinder_auth_url` and following name one")
+        raise PeerError("this API has no Cinder, set its options `cinder_auth_url` and the following ones")
     return backend.konnectors(node)
 
 

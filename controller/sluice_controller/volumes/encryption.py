@@ -2,14 +2,14 @@
 
 Passphrases are made from root secrets: those of a key file, or of a key manager (castellan).
 
-A passphrase is the HMAC of a volume's id with a root secret, so that none is stored: a record names the root secret
-(``VolumeRecord.secret``), so one that is no longer active still opens its volumes.  Where secrets come from is said as
-it is for objects, by options of our own: the API must not be able to read objects.
+A passphrase is the HMAC of a volume's id with a root secret, so passphrases are not stored: a record names the root
+secret (``VolumeRecord.secret``), so a secret that is no longer active still opens its volumes.  The source of secrets
+is set as for objects, by separate options: the API must not be able to read objects.
 
-The user of an encrypted volume has all that was asked for, and Cinder's volume has a GiB more for its header.  The
-record says what the user asked for before Cinder is asked for more.  So whoever repeats this after a crash knows what
-Cinder's volume is to have, and that its user is shown no more than was asked for, whatever became of it.  Our service
-user asks: it is a policy that encrypts, not whoever attaches.  Cinder charges the quota of the volume's project
+The consumer of an encrypted volume gets the whole requested size, and Cinder's volume has a GiB more for its header.
+The record has the requested size before Cinder is asked for more.  So a repetition after a crash knows the size of
+Cinder's volume and the size for its consumer, whatever the result of the first attempt was.  Sluice's service user
+sends the request, because a policy encrypts and not the caller.  Cinder charges the quota of the volume's project
 nevertheless.
 """
 
@@ -31,7 +31,7 @@ from sluice_filters.key_ring import KeyRing, MissingKey
 from sluice_volumes.messages import HEADER_GIB, VolumeRecord
 from sluice_volumes.outcomes import Claim
 
-#: Seconds that Cinder may take; with what follows in an attachment, less than an operation may be claimed for.
+#: Seconds that Cinder may take; with the following steps of an attachment, less than the lease of an operation.
 PATIENCE: Final = 20.0
 _STEP: Final = 0.3
 _PREFIX: Final = "volume_"
@@ -39,10 +39,10 @@ _PURPOSE: Final = b"sluice volume passphrase: "
 
 
 def active_key(config: Config) -> str:
-    """The key that new volumes are encrypted with.
+    """The key for the encryption of new volumes.
 
-    :raises Conflict: when the options name no keys
-    :raises PeerError: when there is none now
+    :raises Conflict: when no keys are configured
+    :raises PeerError: when the key cannot be read now
     """
     try:
         return _ring(config).active()
@@ -53,9 +53,9 @@ def active_key(config: Config) -> str:
 def passphrase(config: Config, key: str, volume_id: str) -> str:
     """The passphrase of a volume.
 
-    :param key: what its record names
-    :raises Conflict: when the options name no keys
-    :raises PeerError: when that key is not there now
+    :param key: the name of the key in its record
+    :raises Conflict: when no keys are configured
+    :raises PeerError: when that key cannot be read now
     """
     try:
         root = _ring(config).secret(key)
@@ -76,17 +76,17 @@ def _ring(config: Config) -> KeyRing:
 def _open(key_file: str, key_manager_conf: str) -> KeyRing:
     try:
         return open_keys({f"{_PREFIX}key_file": key_file, f"{_PREFIX}key_manager_conf": key_manager_conf}, _PREFIX)
-    except CallerError as error:  # the caller of the API can do nothing about its options
+    except CallerError as error:  # the caller of the API cannot change its options
         raise PeerError(str(error)) from error
 
 
 def add_header_space(backend: Backend, claim: Claim) -> VolumeRecord:
-    """Have Cinder's volume grow by :data:`HEADER_GIB`, once.
+    """Extend Cinder's volume by :data:`HEADER_GIB`, once.
 
     :param claim: of a volume that was never attached
-    :returns: its record, with what the user asked for
-    :raises Conflict: when Cinder refuses, since a quota is exceeded or the pool is full; all is as before then
-    :raises PeerError: when Cinder is away, or still at it after :data:`PATIENCE`; it goes on from there next time
+    :returns: its record, with the requested size
+    :raises Conflict: when Cinder refuses, since a quota is exceeded or the pool is full; then nothing is changed
+    :raises PeerError: when Cinder is unreachable, or not done after :data:`PATIENCE`; the next attempt continues
     """
     record = claim.record
     assert record is not None
@@ -94,7 +94,7 @@ def add_header_space(backend: Backend, claim: Claim) -> VolumeRecord:
     if not record.size:
         record = replace(record, size=volume.size)
     if not claim.replace_record(record):
-        raise Conflict("somebody else attaches the volume right now")
+        raise Conflict("another request attaches the volume now")
     if volume.size < record.size + record.header_gib:
         try:
             _extend(backend, record)

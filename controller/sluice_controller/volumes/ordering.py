@@ -1,8 +1,8 @@
-"""Operations on volumes: written, asked for, and brought to their end while somebody looks at them.
+"""Operations on volumes: written, sent to Cinder, and advanced by the requests that show them.
 
-An operation is written before Cinder is asked (``sluice_volumes.operations``), and claimed by whoever works at it.
-A request asks with the rights of its caller, and waits as long as it may; whoever looks at an operation later brings
-it further, and so does an actor host when nobody looks.
+An operation is written before the request to Cinder (``sluice_volumes.operations``), and claimed by the process that
+advances it.  A request uses the rights of its caller, and waits as long as its query allows; a later request for the
+operation advances it further, and so does an actor host without any request.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sluice_volumes.messages import FAILED, UNDER_WAY, VolumeOperation
 from sluice_volumes.outcomes import Claim
 from sluice_volumes.reconciler import OperationReconciler
 
-#: Seconds between two looks of a request that waits.
+#: Seconds between two checks of a request that waits.
 _STEP: Final = 0.3
 
 
@@ -32,9 +32,9 @@ def new_operation(
     backend: Backend, what: str, project: str, by: str, volume: str = "", data: Mapping[str, Any] | None = None,
     key: str = "",
 ) -> VolumeOperation:  # fmt: skip
-    """An operation that is not written yet.
+    """Make an operation that is not written yet.
 
-    :param key: the caller's word for this request; the same request with the same word is one operation
+    :param key: the text that identifies this request; the same request with the same text is one operation
     """
     given = dict(data or {})
     name = request_id(32, by, key, what, volume, given) if key else uuid.uuid4().hex
@@ -42,11 +42,11 @@ def new_operation(
 
 
 def submit(backend: Backend, operation: VolumeOperation, request: Request) -> VolumeOperation:
-    """Write an operation and ask for it; the one that the same request ordered before, if it did.
+    """Write an operation and send it to Cinder; return the one of an earlier, identical request if there is one.
 
-    :param request: what only this request has
-    :raises CallerError: when it is refused; the operation says so, too
-    :raises PeerError: when nobody knows whether it was asked for; an actor host will
+    :param request: the values of this request that are not stored
+    :raises CallerError: when Cinder refuses it; the operation contains the reason, too
+    :raises PeerError: when the result of the request is not known; an actor host will repeat it
     """
     other = backend.store.run(operations.create_operation(backend.store.keys, operation))
     if other and other != operation.id:
@@ -83,7 +83,7 @@ def find(backend: Backend, operation_id: str) -> VolumeOperation:
 
 
 def advance(backend: Backend, operation: VolumeOperation) -> VolumeOperation:
-    """Bring the operation as far as it gets; it is unchanged while another process works at it or a peer is away."""
+    """Advance the operation as far as possible; unchanged if another process advances it or a peer is unreachable."""
     claim = None if backend.cinder is None else claim_operation(backend, operation)
     if claim is not None:
         claim.save_outcome(reconciler(backend).try_advance(claim.operation, claim.record))
@@ -91,7 +91,7 @@ def advance(backend: Backend, operation: VolumeOperation) -> VolumeOperation:
 
 
 def claim_operation(backend: Backend, operation: VolumeOperation) -> Claim | None:
-    """Claim the operation for this request; None while another process works at it."""
+    """Claim the operation for this request; None if another process advances it."""
     if not operations.is_free(operation, backend.now()):
         return None
     claimed, write = operations.claim(backend.store.keys, operation, backend.now())
@@ -99,7 +99,7 @@ def claim_operation(backend: Backend, operation: VolumeOperation) -> Claim | Non
 
 
 def wait(backend: Backend, operation: VolumeOperation, seconds: float) -> VolumeOperation:
-    """The operation when it has ended, or as it is ``seconds`` from now."""
+    """The operation when it has ended, or its state after ``seconds``."""
 
     found = operation
 
@@ -116,9 +116,9 @@ def wait(backend: Backend, operation: VolumeOperation, seconds: float) -> Volume
 def page(
     backend: Backend, limit: int, marker: str, state: str, volume: str, accounts: frozenset[str] | None
 ) -> Page[VolumeOperation]:
-    """Operations in the order in which they were ordered.
+    """Operations in the order of their creation.
 
-    :param accounts: whose are shown; None: everybody's
+    :param accounts: the accounts whose operations are shown; None: all
     """
     prefix = backend.config.reseller_prefix
     wanted = {
@@ -132,7 +132,7 @@ def page(
 
 
 def reconciler(backend: Backend) -> OperationReconciler:
-    """The reconciler that asks for operations and finishes them."""
+    """The reconciler that sends operations to Cinder and finishes them."""
     return OperationReconciler(
         service_cinder(backend),
         lambda node: node_konnector(backend, node),

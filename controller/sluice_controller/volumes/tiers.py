@@ -1,9 +1,9 @@
-"""Tiers: classes of volumes, each a volume type of Cinder that Sluice keeps.
+"""Tiers: classes of volumes, each a volume type of Cinder that Sluice maintains.
 
-A type is ours when its extra specs name this cluster (the prefix of its keys) and the tier.  A type of a tier's name
-that does not is never changed, nor deleted.  One of ours is: so a tier that was half made, or whose Redis was lost, is
-made again.  Nothing watches the types: what somebody else changes in Cinder is shown, and mended when that is asked
-for.
+A type belongs to Sluice if its extra specs name this cluster (the prefix of its keys) and the tier.  Another type with
+the name of a tier is never changed, nor deleted.  A type of Sluice is: so a tier whose creation was interrupted, or
+whose Redis was lost, is created again.  The types are not watched: changes that are made in Cinder are shown, and
+repaired on request.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from sluice_volumes.tiers import (
     unmet_by_all,
 )
 
-#: GiB that a volume may have in Cinder.
+#: The maximum size of a volume in Cinder, in GiB.
 MOST_GIB: Final = (1 << 31) - 1
 
 
 def read_demands(body: Body, size: int = 0) -> Demands:
-    """The demands in ``body``; what is missing is not demanded.
+    """The demands in ``body``; a missing field is no demand.
 
     :param size: of the volume, in GiB
-    :raises CallerError: for a field that makes no sense
+    :raises CallerError: when a field is not valid
     """
     resiliency = body.value("resiliency") if body.has("resiliency") else ""
     if resiliency and resiliency_rank(resiliency) < 0:
@@ -62,28 +62,28 @@ def read_size(body: Body) -> int:
     return body.whole("size", 1, MOST_GIB, "a whole number of GiB")
 
 
-#: What Cinder has of a tier's type: as it must be, otherwise, or nothing.
+#: The state of a tier's type in Cinder: as it must be, different, or missing.
 OK: Final = "ok"
 DRIFTED: Final = "drifted"
 GONE: Final = "gone"
 STATES: Final = (OK, DRIFTED, GONE)
-#: Stands in the path where the name of a tier would.
+#: A word that replaces the name of a tier in the path.
 MATCH: Final = "match"
 _MOST_COST: Final = 1e12
-#: Of those extra specs that we set; others on the type are the administrator's own business.
+#: Prefixes of the extra specs that Sluice sets; an administrator may set others on the type.
 _OURS: Final = ("sluice:", "capabilities:sluice:", "storage_protocol", "pool_name", "volume_backend_name")
 
 
 @dataclass(frozen=True, slots=True)
 class KnownPools:
-    """The pools as the last discovery saw them, and what was measured of some."""
+    """The pools of the last discovery, and the measured values of some."""
 
     pools: Mapping[str, Pool]
     calibrations: Mapping[str, PoolCalibration]
 
     @classmethod
     def read(cls, backend: Backend) -> KnownPools:
-        """Those of the cluster."""
+        """Read the pools of the cluster."""
         store = backend.store
         pools = store.run(operations.POOLS.read_all(store.keys))
         calibrations = store.run(operations.CALIBRATIONS.read_all(store.keys))
@@ -96,7 +96,7 @@ class KnownPools:
 
 @dataclass(frozen=True, slots=True)
 class TierView:
-    """A tier, what Cinder has of it, and the pools that meet it; ``drift`` says what is different in Cinder."""
+    """A tier, the state of its type in Cinder, and the pools that meet it; ``drift`` has the differences in Cinder."""
 
     tier: Tier
     state: str
@@ -123,10 +123,10 @@ def find(backend: Backend, name: str) -> TierView:
 
 
 def create(backend: Backend, data: Any, by: str) -> TierView:
-    """Make a tier and its volume type.
+    """Create a tier and its volume type.
 
-    :raises CallerError: when the body makes no sense
-    :raises Conflict: when there is such a tier, or a volume type of that name that is not ours
+    :raises CallerError: when the body is not valid
+    :raises Conflict: when the tier exists, or another volume type has its name
     """
     body = Body(data, "name", "cost", *DEMANDS)
     name = new_name(body.text("name", longest=255))
@@ -144,7 +144,7 @@ def create(backend: Backend, data: Any, by: str) -> TierView:
 
 
 def repair(backend: Backend, name: str) -> TierView:
-    """Put a tier's volume type back to what the tier says, also when it is gone.
+    """Repair a tier's volume type, also if it was deleted.
 
     :raises NotFound: when there is no such tier
     :raises Conflict: when another type has its name now
@@ -158,10 +158,10 @@ def repair(backend: Backend, name: str) -> TierView:
 
 
 def delete(backend: Backend, name: str) -> None:
-    """Forget a tier, and delete its volume type.
+    """Delete a tier and its volume type.
 
     :raises NotFound: when there is no such tier
-    :raises Conflict: when volumes are of it
+    :raises Conflict: when volumes have it
     """
     old = find(backend, name)
     if old.state != GONE:
@@ -177,7 +177,7 @@ def delete(backend: Backend, name: str) -> None:
 
 
 def _make_type(backend: Backend, tier: Tier) -> Tier:
-    """The tier with its type, which has its extra specs."""
+    """The tier with its type, which gets its extra specs."""
     cinder = service_cinder(backend)
     known = KnownPools.read(backend)
     wanted = extra_specs(tier, backend.store.keys.prefix, known.pools, known.calibrations)
@@ -187,7 +187,7 @@ def _make_type(backend: Backend, tier: Tier) -> Tier:
         made = cinder.create_type(tier.name, wanted, f"tier `{tier.name}` of Sluice, which keeps its extra specs")
         return replace(tier, type=made.id)
     if existing.id != tier.type and not _is_ours(backend, existing, tier.name):
-        raise Conflict(f"cinder has a volume type `{tier.name}` that Sluice did not make, expected another name")
+        raise Conflict(f"cinder has a volume type `{tier.name}` that Sluice did not create, expected another name")
     extra = tuple(name for name in existing.specs if name.startswith(_OURS) and name not in wanted)
     cinder.change_specs(existing.id, wanted, extra)
     return replace(tier, type=existing.id)
@@ -216,7 +216,7 @@ def _shown(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The cheapest tier that meets demands, its pools that have room, and other tiers that meet them, too."""
+    """The cheapest tier that meets demands, its pools with enough space, and further tiers that meet the demands."""
 
     tier: Tier
     pools: tuple[Pool, ...]
@@ -226,10 +226,10 @@ class Match:
 def match(backend: Backend, size: int, **demanded: str | float) -> Match:
     """The cheapest tier that meets demands now.
 
-    :param size: GiB that one of its pools must have free
-    :param demanded: the demands by name; empty or 0 where anything will do
-    :raises CallerError: for a demand that makes no sense
-    :raises Conflict: when there is none, with each demand that no pool meets and what comes nearest
+    :param size: GiB of free space that one of its pools must have
+    :param demanded: the demands by name; empty or 0 for no demand
+    :raises CallerError: when a demand is not valid
+    :raises Conflict: when there is none; names each demand that no pool meets and the nearest value
     """
     body = Body({name: value for name, value in demanded.items() if value}, *DEMANDS)
     return cheapest(backend, read_demands(body, size))
@@ -238,7 +238,7 @@ def match(backend: Backend, size: int, **demanded: str | float) -> Match:
 def cheapest(backend: Backend, demands: Demands) -> Match:
     """The cheapest tier that meets ``demands`` now.
 
-    :raises Conflict: as :func:`match`
+    :raises Conflict: like :func:`match`
     """
     known = KnownPools.read(backend)
     tiers = backend.store.run(operations.TIERS.read_all(backend.store.keys)).values()
@@ -254,11 +254,11 @@ def _refusal(demands: Demands, known: KnownPools, tiers: Iterable[Tier]) -> str:
         return "no tier meets that: no pool of Cinder is known, does an actor host with the options of Cinder run?"
     missed = unmet_by_all(demands, known.pools, known.calibrations)
     if missed:
-        parts = (f"`{one.name}` (nearest: {one.nearest or 'no pool says anything of it'})" for one in missed)
+        parts = (f"`{one.name}` (nearest: {one.nearest or 'no pool reports it'})" for one in missed)
         return f"no pool meets {', '.join(parts)}"
     pools = known.meeting(demands)
     if not pools:
         return "no pool meets all of these demands together, each of them is met by some pool"
     names = ", ".join(f"`{one.name}`" for one in pools[:5])
     there = ", ".join(f"`{one.name}`" for one in tiers) or "there are none"
-    return f"no tier promises that, though pools would meet it: {names}; tiers: {there}"
+    return f"no tier has that, though pools would meet it: {names}; tiers: {there}"

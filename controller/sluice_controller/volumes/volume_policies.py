@@ -1,8 +1,8 @@
-"""What policies say of one volume, and the filters that it gets when it is attached for the first time.
+"""The policies of one volume, and the filters that it gets at its first attachment.
 
-Only static policies without a condition decide what is stored: a volume must be read with the filters that it was
-written with, whatever happens later.  Uploaded filters are among these, also those that change no content: they are
-below the stack, which nothing is put below of once it is in use.
+Only static policies without a condition choose the filters of stored data: a volume must be read with the filters that
+it was written with, whatever happens later.  Uploaded filters are among these, also those that do not change data: they
+are at the bottom of the stack, and nothing can be inserted below them once it is in use.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ from sluice_core.store.fencing import assignments, chunks, hash_fields
 from sluice_volumes.actions import ENCRYPTION
 from sluice_volumes.messages import LUKS, StackStep, VolumeRecord
 
-#: Keyword of a policy → filter of a konnector, of the installed ones that change what is stored.
+#: Keyword of a policy → filter of a konnector, of the installed ones that change stored data.
 CONTENT_FILTERS: Final[Mapping[str, str]] = {ENCRYPTION: LUKS, "xor": "xor", "bitrev": "bitrev"}
-#: Parameters of such a policy that a konnector takes; those of objects' encryption name keys of objects.
+#: Parameters of such a policy for the konnector; those of objects' encryption name keys of objects.
 _PARAMETERS: Final[Mapping[str, tuple[str, ...]]] = {LUKS: (), "xor": ("key",), "bitrev": ()}
 
 
 @dataclass(frozen=True, slots=True)
 class VolumePath:
-    """A volume as targets name it: ``account/volume id``, in ``account``, and in groups of the registry."""
+    """A volume as a target: ``account/volume id``, in ``account``, and in groups of the registry."""
 
     account: str
     path: str
     entries: Mapping[str, Entry]
 
     def matches(self, target: Target) -> bool:
-        """Whether what is about ``target`` is about this volume."""
+        """Whether a policy about ``target`` is about this volume."""
         if target.level == CLUSTER:
             return True
         place = {TENANT: self.account, VOLUME: self.path}.get(target.level)
@@ -65,9 +65,9 @@ class VolumePath:
 
 
 def choose_stack(backend: Backend, record: VolumeRecord) -> tuple[StackStep, ...]:
-    """The filters that change what is stored, as policies say now; outermost first, the uploaded one last.
+    """The filters of stored data by the present policies; outermost first, the uploaded one last.
 
-    :raises Conflict: when a policy says something that no konnector can do
+    :raises Conflict: when a policy has a parameter that no konnector supports
     """
     contents = backend.policy_cache.contents()
     uploaded = _volume_filters(contents)
@@ -94,14 +94,14 @@ def _volume_filters(contents: CacheContents) -> dict[str, Upload]:
 
 
 def asked_rates(backend: Backend, record: VolumeRecord) -> dict[str, float]:
-    """The rates that policies hold a volume to now, by parameter; bytes and operations per second."""
+    """The limits of policies for a volume now, by parameter; bytes and operations per second."""
     contents = backend.policy_cache.contents()
     found = [one for one in _assignments(backend, contents, record) if one.kind == THROTTLE]
     return {name: float(value) for one in _pipeline(found, THROTTLE) for name, value in one.params.items()}
 
 
 def _pipeline(found: list[Assignment], kind: str) -> tuple[Assignment, ...]:
-    """The assignments of ``kind`` that win; none of them asks about a request, since volumes have none."""
+    """The assignments of ``kind`` that win; they have no conditions on requests, since volumes have no requests."""
     return (Candidates(one for one in found if one.when is True).constant or {}).get(kind, ())
 
 
@@ -136,13 +136,13 @@ def _step(assignment: Assignment) -> StackStep:
     if keyword != LUKS and len(params) != len(assignment.params):
         unknown = ", ".join(f"`{name}`" for name in assignment.params if name not in params)
         raise Conflict(
-            f"policy `{assignment.policy}` says {unknown} of `{assignment.keyword}`, which volumes cannot do"
+            f"policy `{assignment.policy}` has {unknown} of `{assignment.keyword}`, which volumes do not support"
         )
     return StackStep(keyword, params)
 
 
 def _uploaded_step(assignment: Assignment, upload: Upload) -> StackStep:
-    """With all parameters: what is stored must be read with the defaults of today, too."""
+    """With all parameters: later reads must use the defaults of today, too."""
     known = describe_volume_filter(upload).parameters
     defaults = {each.name: each.default for each in known if each.default is not None}
     return StackStep(assignment.keyword, {**defaults, **assignment.params})

@@ -1,6 +1,6 @@
-"""Volumes as Cinder has them, with what Sluice knows of them: where they lie, and how they are used.
+"""Volumes of Cinder with their records: their pool and back end, and their use.
 
-Who uses a volume is Cinder's word, and that of the konnector that has it attached.
+Cinder tells who uses a volume, and so does the konnector that has it attached.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _UNATTACHED: Final = "the OSDs of a volume in ceph are known while it is attache
 
 @dataclass(frozen=True, slots=True)
 class VolumeView:
-    """A volume, its record (None: it was not made or adopted by Sluice), and the name of its tier."""
+    """A volume, its record (None: Sluice neither created nor adopted it), and the name of its tier."""
 
     volume: CinderVolume
     record: VolumeRecord | None
@@ -34,7 +34,7 @@ class VolumeView:
 
     @property
     def size(self) -> int:
-        """GiB that its user asked for; in Cinder there may be more."""
+        """The requested GiB; Cinder's volume may have more."""
         return (self.record and self.record.size) or self.volume.size
 
 
@@ -50,7 +50,7 @@ def page(
 ) -> Page[VolumeView]:
     """Volumes by id.
 
-    :param everybody: those of all projects, not only of the caller's
+    :param everybody: volumes of all projects, not only of the caller's
     :param project: only those of the project with this id
     """
     filters = {"name": name} if name else {}
@@ -63,10 +63,10 @@ def page(
 
 
 def find(backend: Backend, caller: Caller, name: str) -> VolumeView:
-    """The volume that is called ``name``, or has this id, and that the caller may see.
+    """The volume with this name or id, if the caller may see it.
 
     :raises NotFound: when there is none
-    :raises Conflict: when several are called so
+    :raises Conflict: when several have the name
     """
     cinder = caller_cinder(backend, caller)
     if is_volume_id(name):
@@ -99,7 +99,7 @@ def _views(backend: Backend, volumes: Iterable[CinderVolume]) -> list[VolumeView
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """Whoever uses a volume; ``node`` and ``device`` are empty when that is not through Sluice, or not known."""
+    """The consumer of a volume; ``node`` and ``device`` are empty if it is not attached by Sluice, or not known."""
 
     node: str
     host: str
@@ -109,10 +109,10 @@ class Consumer:
 @dataclass(frozen=True, slots=True)
 class VolumeLocality:
     """
-    :param fabric: how its pool is reached; empty when Cinder does not say
+    :param fabric: how its pool is reached; empty if Cinder does not show it
     :param consumer: None while it is not attached
-    :param objects: where its objects lie in Ceph; None when it does not lie there, or nobody can tell
-    :param warnings: why something is not known
+    :param objects: the locations of its objects in Ceph; None if it is in another back end, or not known
+    :param warnings: why values are not known
     """
 
     volume: CinderVolume
@@ -133,11 +133,11 @@ class VolumeLocality:
 
 
 def find_locality(backend: Backend, view: VolumeView) -> VolumeLocality:
-    """Where a volume lies.  A konnector that is away costs what it knows, and is a warning.
+    """The location of a volume.  If a konnector is unreachable its values are missing, and a warning says so.
 
-    :raises PeerError: when Cinder or Redis is away
+    :raises PeerError: when Cinder or Redis is unreachable
     """
-    volume = service_cinder(backend).volume(view.volume.id)  # a member's token does not show the pool
+    volume = service_cinder(backend).volume(view.volume.id)  # Cinder does not show the pool to a member's token
     pool = backend.store.run(operations.POOLS.read_all(backend.store.keys)).get(volume.pool)
     fabric = pool.capabilities.get("fabric", "") if pool is not None else ""
     host = next((one.host for one in volume.attachments), "")
@@ -156,11 +156,11 @@ def find_locality(backend: Backend, view: VolumeView) -> VolumeLocality:
 
 @dataclass(frozen=True, slots=True)
 class VolumeUse:
-    """How a volume is used.
+    """The use of a volume.
 
-    :param rates: that its konnector holds it to, by parameter; None: it is not attached, or nobody answers
-    :param fault: what is wrong with it, as its konnector says, or what an operation on it waits for; empty: nothing
-    :param data_path: what its users' requests pass before its filters, as its konnector says; empty: it is not known
+    :param rates: the limits that its konnector applies, by parameter; None: not attached, or no answer
+    :param fault: its problem, as its konnector reports, or the reason for which an operation on it waits; empty: none
+    :param data_path: the first stage of requests before its filters, as its konnector reports; empty: not known
     """
 
     rates: Mapping[str, float] | None = None
@@ -169,7 +169,7 @@ class VolumeUse:
 
 
 def read_use(backend: Backend, record: VolumeRecord) -> VolumeUse:
-    """How a volume is used now."""
+    """The present use of a volume."""
     if not record.node:
         known = backend.store.run(operations.JOBS.read_all(backend.store.keys)).values()
         waiting = (one for one in known if one.volume == record.id and one.state == UNDER_WAY)
@@ -177,7 +177,7 @@ def read_use(backend: Backend, record: VolumeRecord) -> VolumeUse:
     try:
         shown = node_konnector(backend, record.node).volume(record.id)
     except (CallerError, PeerError) as error:
-        log.warning("how volume `%s` is used is not known: %s", record.id, error)
+        log.warning("the use of volume `%s` is not known: %s", record.id, error)
         return VolumeUse(None, str(error))
     limits, said = shown.get("limits_in_force"), [str(shown.get(name) or "") for name in ("fault", "data_path")]
     if not isinstance(limits, Mapping):
