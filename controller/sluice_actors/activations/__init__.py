@@ -1,1 +1,1 @@
-"""Services that are called when a policy acts: which calls are due, and what was answered."""
+"""Calls of services when a policy acts: the due calls, and their answers."""

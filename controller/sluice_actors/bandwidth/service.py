@@ -203,7 +203,7 @@ class AllocationService(Service):
             assignments += [each for each in some if each.kind in (BANDWIDTH, REPLICATION)]
         async with self._computing:
             if allocator is None or allocator is not self._allocator or loads != self._loads:
-                 return  # they must be loaded again, or not at all
+                return  # they must be loaded again, or not at all
             allocator.objectives.replace(assignments)
             for change in self._changes:
                 allocator.objectives.apply(change)

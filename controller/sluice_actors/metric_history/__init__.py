@@ -1,1 +1,1 @@
-"""Keeps the history of metrics: which series, their values second by second, and what is written into Redis."""
+"""Keeps the history of metrics: the choice of series, their values second by second, and the rows for Redis."""

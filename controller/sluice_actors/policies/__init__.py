@@ -1,1 +1,1 @@
-"""Policy actors: state machine, conditions, decisions and how they are written."""
+"""Policy actors: state machine, conditions, decisions and their writer."""

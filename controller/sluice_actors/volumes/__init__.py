@@ -1,1 +1,1 @@
-"""What actor hosts do for volumes of Cinder."""
+"""The services of actor hosts for volumes of Cinder."""

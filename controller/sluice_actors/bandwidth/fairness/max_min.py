@@ -11,7 +11,7 @@ Here a flow is on several nodes of both sides and may be shifted between them, s
    (``placement``).  The capacity that remains goes to floors that are short, those of flows with the fewest parallel
    transfers first.
 2. *Spare*: the water level of all tenants rises above their floors (``progressive_filling``).
-3. *Rest*: rates are cut to the capacities, floors last, and what remains is given away in rounds: nodes offer their
+3. *Rest*: rates are cut to the capacities, floors last, and the rest is assigned in rounds: nodes offer their
    free capacity, and a flow takes the smaller offer of both sides (:class:`FeasibleRates`).
 
 Pure: no clock, no state, no random numbers.  See ADR 0032.
@@ -38,7 +38,7 @@ from sluice_actors.bandwidth.fairness.placement import (
 from sluice_actors.bandwidth.fairness.problem import AllocationProblem, MaxMinAllocation, SideAllocation
 from sluice_actors.bandwidth.fairness.progressive_filling import SpareDemand, fill_progressively
 
-#: Rounds in which free capacity is given away, and the fewest of many parts.
+#: Rounds in which free capacity is assigned: at most, and at least for many parts.
 ROUNDS: Final = 40
 LEAST_ROUNDS: Final = 10
 #: The rounds end when one gives less than this part of all rates.

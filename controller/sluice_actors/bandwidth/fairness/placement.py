@@ -82,16 +82,16 @@ def sort_parts(side: Side) -> SideParts:
     return SideParts(capacity, flow, node, weight, copies, order, flow[starts], starts)
 
 
-#: Rounds of fitting on one side, and the work (rounds × parts) above which there are fewer.
+#: The rounds of fitting on one side: at most, at least, and the work (rounds × parts) above which there are fewer.
 MOST_ROUNDS: Final = 400
 LEAST_ROUNDS: Final = 24
 WORK: Final = 5_000_000
-#: A node's scale changes at most so much in one round, and is never less than this.
+#: The greatest factor by which a node's scale changes in one round, and its least value.
 STEP: Final = 4.0
 LEAST_SCALE: Final = 1e-280
-#: Fitted when no node carries more than this above its capacity, and none that was relieved has so much room.
+#: Fitted when no overload exceeds this part of a capacity, and no node with a reduced scale has this much room.
 EXACT: Final = 1e-4
-#: The rounds end when none brings any flow so much of its target.
+#: The rounds end when none changes the payload of any flow by this part of its target.
 STILL: Final = 2e-6
 
 

@@ -41,10 +41,10 @@ class AllocationProblem:
 
 @dataclass(frozen=True, slots=True)
 class SideAllocation:
-    """What flows get on one side; rates there are the rates of flows times their copies."""
+    """The rates of flows on one side, which are the rates of the flows times their copies."""
 
     rates: FloatArray  #: (parts,) the sum over a flow is its share; inf where nothing holds it back
-    floors: FloatArray  #: (parts,) the part of what is ``met`` on each node
+    floors: FloatArray  #: (parts,) the part of ``met`` on each node
     spare: FloatArray  #: (nodes,) unused capacity
 
 
@@ -53,7 +53,7 @@ class MaxMinAllocation:
     """Rates of flows, and of their parts on both sides; inf where nothing holds a flow back."""
 
     share: FloatArray  #: (flows,) total rate
-    met: FloatArray  #: (flows,) what of the floor (within ceiling and bound) can be carried even if the flow waits
-    short: FloatArray  #: (flows,) floor - met, for flows whose want exceeds met
+    met: FloatArray  #: (flows,) the part of the floor (in ceiling and bound) that can be carried even if the flow waits
+    short: FloatArray  #: (flows,) floor - met, for flows whose demand exceeds met
     proxies: SideAllocation
     storage: SideAllocation

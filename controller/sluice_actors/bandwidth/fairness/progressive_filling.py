@@ -28,13 +28,13 @@ LEAST_ROUNDS: Final = 32
 STILL: Final = 2e-5
 #: The level of a node rises at most by this factor in a round when no flow there demands more.
 RISE: Final = 4.0
-#: The push: at first, at the end, after which part of all rounds only a fiftieth of the first is left, and which part
-#: of a base counts as level.
+#: The push: at first, at the end, the part of all rounds after which a fiftieth of the first is left, and the part
+#: of a base that counts as level.
 PUSH: Final = 0.5
 LAST_PUSH: Final = 0.01
 PUSHED: Final = 0.3
 BASE_PUSH: Final = 0.5
-#: Those below the mean level push so much stronger at most, those above so much weaker.
+#: The greatest factor by which flows below the mean level push stronger, and flows above it weaker.
 LOW: Final = 4.0
 TINY: Final = 1e-200
 #: A flow below the mean level pushes as if it had this part of the mean.
@@ -144,7 +144,7 @@ def fill_progressively(demand: SpareDemand, sides: Sequence[SideParts], scales: 
 
 @dataclass(frozen=True, slots=True)
 class _Tenants:
-    """How the spare of a tenant is shared among its flows: equally, and what one cannot take the others do."""
+    """The division of a tenant's spare among its flows: equally; the part that one cannot take goes to the others."""
 
     index: IntArray
     count: int

@@ -1,1 +1,1 @@
-"""What nodes reported lately, in arrays."""
+"""The last reports of nodes, in arrays."""

@@ -1,4 +1,4 @@
-"""The pure heart of the dividing host, on a small cluster that moves what it may."""
+"""The allocator without I/O, on a small cluster that moves its allowed rates."""
 
 import math
 
@@ -26,7 +26,7 @@ EVERYWHERE = dict.fromkeys(TWO, ALL)
 
 
 def three(**more):
-    """Three tenants with floors 30, 20 and 10 on a cluster that carries 90."""
+    """Three tenants with floors 30, 20 and 10 on a cluster with a capacity of 90."""
     cluster = Cluster(dict(TWO), dict(FOUR), {name: dict(EVERYWHERE) for name in ("T1", "T2", "T3")}, **more)
     cluster.set_policies(
         bandwidth_policy("T1", get_bw=30), bandwidth_policy("T2", get_bw=20), bandwidth_policy("T3", get_bw=10)
@@ -140,7 +140,7 @@ def test_shares_follow_proxies_that_fail_and_join():
         del places["p2"]
     cluster.allocator.feed(node_load("p2", 1000, gone=True), cluster.now)
     cluster.run(2)
-    assert cluster.run(1) == near(T1=22.5, T2=15, T3=7.5)  # floors, as far as they go
+    assert cluster.run(1) == near(T1=22.5, T2=15, T3=7.5)  # floors, cut to the capacity
     cluster.proxies["p3"] = 45.0
     for places in cluster.asks.values():
         places["p3"] = ALL
@@ -149,8 +149,8 @@ def test_shares_follow_proxies_that_fail_and_join():
 
 
 def silent(cluster, alive):
-    """The agent of p2 falls silent; ``alive`` when its workers go on."""
-    cluster.storage = dict.fromkeys(FOUR, 22.5)  # what is short
+    """The agent of p2 falls silent; ``alive`` if its workers continue."""
+    cluster.storage = dict.fromkeys(FOUR, 22.5)  # the scarce resource
     cluster.proxies = dict.fromkeys(TWO, 90.0)
     cluster.run(10)
     feed = cluster.allocator.feed
@@ -173,7 +173,7 @@ def test_a_proxy_that_fails_with_its_agent_loses_its_part_within_three_seconds()
 
 @pytest.mark.parametrize("buffered", [0, 3])
 def test_a_proxy_whose_agent_alone_is_silent_keeps_its_part_for_half_a_minute(buffered):
-    """For so many seconds, at first, object servers read far more than passes the proxies: buffers take it."""
+    """For ``buffered`` seconds at first, object servers read far more than passes the proxies: buffers take it."""
     cluster = three(copies=12.0)
     cluster.storage = dict.fromkeys(FOUR, 1000.0)
     cluster.run(buffered)
@@ -194,7 +194,7 @@ def test_a_proxy_whose_agent_alone_is_silent_keeps_its_part_for_half_a_minute(bu
 
 
 def test_a_failure_is_detected_while_responses_come_from_caches():
-    cluster = three(copies=0.5)  # of each byte a half
+    cluster = three(copies=0.5)  # half a byte is stored for each byte
     silent(cluster, alive=False)
     cluster.storage = dict.fromkeys(FOUR, 11.25)
     cluster.run(4)
@@ -320,7 +320,7 @@ def test_a_floor_above_the_estimated_capacity_is_reported_as_infeasible():
     cluster.storage = dict.fromkeys(FOUR, 25.0)
     cluster.set_policies(bandwidth_policy("T1", get_bw=160))
     cluster.run(4)
-    assert report_of(cluster.last).infeasible == {}  # nobody knows yet that it is not carried
+    assert report_of(cluster.last).infeasible == {}  # the shortfall is not known yet
     for second in range(50):
         cluster.run(1)
         picture = report_of(cluster.last)
@@ -341,7 +341,7 @@ def test_doubled_late_and_lost_messages_change_little():
     held, news = {}, {"late": 0, "overtaken": 0}
 
     def late(told, arrived):
-        """What this node told a round ago comes only now."""
+        """The report of this node from a round ago arrives now."""
         if feed(held.pop(told.node), arrived):
             news["late"] += 1
         else:

@@ -1,4 +1,4 @@
-"""Estimates of what nodes carry: they must follow the truth, and never lock themselves in."""
+"""Estimates of capacities: they must follow the real capacity, and never lock themselves in."""
 
 import math
 
@@ -56,7 +56,7 @@ def test_an_estimate_that_is_not_used_up_is_forgotten_after_a_minute():
 
 @given(st.lists(st.tuples(st.floats(0, 1e9), st.booleans()), max_size=60), st.floats(1e6, 1e9))
 def test_an_estimate_never_locks_itself_in(past, asked):
-    """Whatever was, who asks for some rate gets it within some minutes when no floor is violated."""
+    """After any past, a demanded rate is reached within some minutes if no floor is violated."""
     estimate = CapacityEstimate()
     for moved, violated in past:
         estimate.update(min(moved, estimate.value), violated)

@@ -1,4 +1,4 @@
-"""Floors and ceilings of containers, on a small cluster whose nodes tell of containers and their tenants apart."""
+"""Floors and ceilings of containers, on a small cluster whose nodes report containers and their tenants separately."""
 
 import math
 
@@ -19,7 +19,7 @@ def flow_of(path):
 
 
 class Containers(Cluster):
-    """``asks`` and ``lies`` map ``tenant/container`` too, which is a flow of its own."""
+    """``asks`` and ``lies`` also map ``tenant/container``, which is a flow of its own."""
 
     def _tell(self, name, side, carries, rows):
         flows = [(row, flow_of(row.account)) for row in rows]
@@ -35,7 +35,7 @@ class Containers(Cluster):
 
 
 def cluster_of(*paths):
-    """Two proxies that carry 90 together, at which clients of ``paths`` take what they get."""
+    """Two proxies with a capacity of 90 together, at which clients of ``paths`` take their shares."""
     storage = dict.fromkeys(("s1", "s2", "s3", "s4"), 60.0)
     return Containers(dict.fromkeys(EVERYWHERE, 45.0), storage, {path: dict(EVERYWHERE) for path in paths})
 
@@ -53,7 +53,7 @@ def told(cluster, path, name):
 def test_a_containers_floor_is_its_own_and_its_tenants_is_for_the_others():
     cluster = cluster_of("T1/c", "T1", "T2")
     cluster.set_policies(bandwidth_policy("T1/c", get_bw=40), bandwidth_policy("T1", get_bw=20))
-    # of what is spare each tenant has the same, and each flow of a tenant
+    # Each tenant has the same part of the spare capacity, and each flow of a tenant, too.
     assert cluster.run(5) == near({"T1/c": 47.5, "T1": 27.5, "T2": 15})
     assert [told(cluster, path, "floor") for path in ("T1/c", "T1", "T2")] == near([40, 20, 0])
     shown = {(row["account"], row["container"]): row["floor"] / MB for row in report_of(cluster.last).flows}
@@ -126,7 +126,7 @@ def test_a_containers_floor_that_ends_leaves_its_bytes_to_its_tenants():
     cluster.set_policies(bandwidth_policy("T1/c", get_bw=40), bandwidth_policy("T1", get_bw=20))
     cluster.run(5)
     cluster.set_policies(bandwidth_policy("T1", get_bw=20))
-    # nodes still tell of the container, which has no floor but its part of the tenant's
+    # Nodes still report the container, which has no floor except its part of the tenant's.
     moved = cluster.run(3)
     assert moved["T1/c"] + moved["T1"] == near(55)
     assert moved["T1/c"] == near(moved["T1"])

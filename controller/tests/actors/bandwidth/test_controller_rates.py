@@ -1,4 +1,4 @@
-"""A global controller's rates in the place of Sluice's own allocation; Crystal's algorithm 1 on a simulated cluster."""
+"""A global controller's rates instead of Sluice's own allocation; Crystal's algorithm 1 on a simulated cluster."""
 
 import importlib.util
 import math
@@ -42,7 +42,7 @@ def algorithm():
 
 
 def play(made, algorithm, seconds):
-    """Each second the controller sees the report, and its rates hold in the next round, as on a live cluster."""
+    """Each second the controller gets the report, and its rates hold in the next round, as in a live cluster."""
     moved = {}
     for _ in range(seconds):
         moved = made.run(1)

@@ -1,4 +1,4 @@
-"""Which silent nodes count as failed: by the bytes of the other side, in both directions and for several methods."""
+"""The silent nodes that count as failed, by the bytes of the other side: both directions, several methods."""
 
 import pytest
 from tests.support.actors.bandwidth import flow_row, node_load
@@ -21,7 +21,7 @@ class Nodes:
         self.second = 0
 
     def run(self, seconds, **moved):
-        """Node → method → MB/s; which nodes have failed then. Others are silent."""
+        """Node → method → MB/s; returns the failed nodes. Other nodes are silent."""
         for _ in range(seconds):
             self.second += 1
             for name, rates in moved.items():
@@ -33,7 +33,7 @@ class Nodes:
 
 @pytest.mark.parametrize(("proxies", "failed"), [(20, {"s2"}), (40, set())])
 def test_a_storage_node_fails_when_proxies_move_only_what_the_others_read(proxies, failed):
-    """Caches answer for half of what proxies move."""
+    """Caches serve half of the bytes that proxies move."""
     nodes = Nodes((GET, STORAGE_NODE))
     nodes.run(5, p1={GET: 40}, p2={GET: 40}, s1={GET: 20}, s2={GET: 20})
     assert nodes.run(4, p1={GET: proxies}, p2={GET: proxies}, s1={GET: 20}) == failed

@@ -1,4 +1,4 @@
-"""Floors of members of groups count as long as nobody asks for them, whoever was seen."""
+"""Floors of members of groups count without any demand, whether a byte of them ever moved or not."""
 
 import pytest
 from tests.support.actors.bandwidth import MB, bandwidth_policy, flow_row, node_load, report_of
@@ -30,7 +30,7 @@ def divided(promises, *members):
 
 
 def second(allocator, number, *rows, side=PROXY):
-    """A proxy and an object server that carry 100 MB/s of each method, and what moves on one of them."""
+    """A proxy and an object server with 100 MB/s for each method, and the rows of one of them."""
     for node, here in (("p1", PROXY), ("s1", STORAGE_NODE)):
         capacity = {here: {GET: 100 * MB, PUT: 100 * MB}}
         told = rows if here == side else ()

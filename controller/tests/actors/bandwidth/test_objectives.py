@@ -1,4 +1,4 @@
-"""Which objective holds for a flow."""
+"""The objective of a flow."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""The dividing host by clocks that jump: its own, and those of nodes.  Time passes only where somebody waits."""
+"""The allocating host with clocks that jump: its own, and those of nodes.  Time passes only while a task waits."""
 
 import asyncio
 import heapq
@@ -21,17 +21,17 @@ from sluice_core.store.keys import Keys
 from sluice_core.testing import FakeBus
 
 HOUR, DAY = 3600.0, 86_400.0
-#: Longest from one round to the next: the second that has begun, and a whole one.
+#: The longest time between two rounds: the rest of the present second, and a whole one.
 GAP = 2.0
-#: Shortest: the seconds of two rounds end half a second apart, and the first was told late.
+#: The shortest: the seconds of two rounds end half a second apart, and the report of the first was late.
 APART = 0.3
-#: When an agent believes who counts from the beginning.
+#: After this time an agent accepts shares whose numbers start again.
 SILENCE = 10.0
 JUMPS = pytest.mark.parametrize("jump", [HOUR, -HOUR, DAY + 0.4, -DAY])
 
 
 class Store:
-    """Nothing is stored."""
+    """Stores nothing."""
 
     keys = Keys("t")
 
@@ -40,7 +40,7 @@ class Store:
 
 
 class Owner(SingleHost):
-    """Owns it or not, under one term."""
+    """Owns the name or not, under one term."""
 
     def __init__(self):
         self.owning = True
@@ -50,7 +50,7 @@ class Owner(SingleHost):
 
 
 class Wire(FakeBus):
-    """Publisher and consumer of one host."""
+    """The publisher and the consumer of one host."""
 
     def __init__(self, said):
         super().__init__()
@@ -66,7 +66,7 @@ class Wire(FakeBus):
 
 
 class World:
-    """One host, and one node whose agent tells its load just after each second of its own clock."""
+    """One host, and one node whose agent reports its load just after each second of its own clock."""
 
     def __init__(self):
         self.steady = 1000.3
@@ -88,7 +88,7 @@ class World:
         return self.steady
 
     def restart(self):
-        """Another process begins to divide."""
+        """Replace the allocating process by another one."""
         self.owner = Owner()
         self.host = AllocationService(
             settings("redis://127.0.0.1:1/0", "t"), Store(), self.owner, GroupIndex(),
@@ -101,11 +101,11 @@ class World:
         heapq.heappush(self._events, (steady, next(self._order), event))
 
     def jump(self, seconds, after=0.0):
-        """The host's clock jumps, ``after`` so many seconds."""
+        """Let the host's clock jump, after ``after`` seconds."""
         self.at(self.steady + after, lambda: setattr(self, "ahead", self.ahead + seconds))
 
     def restart_agent(self, ahead):
-        """The node's agent counts from the beginning, by a clock that is ``ahead`` of the steady one."""
+        """Restart the node's agent, which numbers its reports anew, with a clock ``ahead`` of the steady one."""
         self.node_ahead = ahead
         self.started, self.number = self.steady + ahead, 0
 
@@ -141,7 +141,7 @@ class World:
 
 
 def rounds_are_sound(world, begin=0):
-    """From what was said at place ``begin`` on: no long pause, no number is left out, and the agent takes each."""
+    """From message ``begin`` on: no long pause, no number is left out, and the agent accepts each."""
     said = world.said[begin:]
     assert all(0.0 < one <= GAP for one in world.waits)
     assert all(APART <= later - sooner <= GAP for (sooner, _), (later, _) in itertools.pairwise(said))
@@ -154,7 +154,7 @@ def played(tell):
     async def story():
         world = World()
         await world.run(4.0)
-        assert world.took  # it has heard the node, and speaks
+        assert world.took  # the host has received reports, and publishes
         await tell(world)
 
     run_scenario(story())
@@ -163,7 +163,7 @@ def played(tell):
 @pytest.mark.parametrize("jump", [HOUR, -HOUR, DAY, -DAY, 0.6, -1.0, HOUR + 0.4, 0.4 - DAY])
 @pytest.mark.parametrize("after", [0.3, 0.74, 0.9])
 def test_a_round_is_made_each_second_when_the_clock_jumps(jump, after):
-    """The node tells 0.75 s after the beginning: the jump comes long before, just before the round, and after it."""
+    """The node reports 0.75 s after the beginning: the jump comes long before, just before the round, and after it."""
 
     async def tell(world):
         world.steady = round(world.steady) + 0.3
@@ -171,7 +171,7 @@ def test_a_round_is_made_each_second_when_the_clock_jumps(jump, after):
         world.jump(jump, after)
         await world.run(8.0)
         rounds_are_sound(world, begin)
-        assert 7 <= len(world.said) - begin <= 9  # of eight, and with a whole second lost or won
+        assert 7 <= len(world.said) - begin <= 9  # of eight; the jump loses or adds one second
 
     played(tell)
 

@@ -1,4 +1,4 @@
-"""The allocating host: when it receives, when it makes rounds, what it publishes; on a bus without a broker."""
+"""The allocating host: its reports, its rounds, its messages; on a bus without a broker."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ from sluice_core.store.records import Draft
 
 @pytest.fixture(autouse=True)
 def quiet_pika():
-    """pika reports each step of each failed attempt to reach the broker that is not there."""
+    """pika logs each step of each failed attempt to reach the missing broker."""
     logger = logging.getLogger("pika")
     logger.setLevel(logging.CRITICAL)
     yield
@@ -196,7 +196,7 @@ def test_shares_do_not_wait_for_the_reports(redis_server):
         try:
             assert number == host.report()["number"]
             made.wire.tell(node_load("p2", 1, flow_row("b", 5), sides=(PROXY,)))
-            assert "p2" not in allocator.loads.nodes  # the picture is of what was divided
+            assert "p2" not in allocator.loads.nodes  # the report is of the former round
         finally:
             go_on.set()
             allocator.allocate = divide
@@ -224,7 +224,7 @@ def test_idle_floors_are_written_when_they_change(redis_server):
         made.start()
 
         async def shown(after=0, floors=50):
-            """The next picture but one after that with such a number, which speaks of so many floors."""
+            """The report after the next one with a number above ``after``, which has ``floors`` floors."""
 
             async def holds():
                 found = await made.stored_report()

@@ -1,4 +1,4 @@
-"""What the division promises, on tables and on clusters of which the exact answer is known."""
+"""The guarantees of the allocation, on tables and on clusters with known exact results."""
 
 import dataclasses
 import functools
@@ -33,7 +33,7 @@ def side(capacity, *rows, copies=1.0):
 
 
 def spread(capacity, flows, copies=1.0):
-    """Every flow on every node alike."""
+    """Every flow on every node equally."""
     return side(capacity, *((flow, node, 1) for flow in range(flows) for node in range(len(capacity))), copies=copies)
 
 
@@ -251,7 +251,7 @@ def test_more_capacity_everywhere_gives_no_tenant_less(seed):
 
 @pytest.mark.parametrize("seed", SEEDS[:40])
 def test_a_greater_floor_or_demand_gives_no_less(seed):
-    """A greater floor that can be met leaves less spare, but never takes more of it than it gives."""
+    """A greater floor that can be met leaves less spare, but the flow never loses more of it than it gains."""
     given, found = solved(seed)
     limit = capacity_limits(given)
     if not feasible(given, limit):

@@ -1,4 +1,4 @@
-"""The division in a simulated cluster, over time: with everything well, and with reports and shares that go astray."""
+"""The allocation in a simulated cluster, over time: without faults, and with lost reports and shares."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def feasible(problem):
 
 
 def after(found, seconds):
-    """The mean error of each second, from so many seconds on."""
+    """The mean error of each second, from second ``seconds`` on."""
     return [float(one.mean()) for one in found[seconds:]]
 
 
@@ -78,7 +78,7 @@ def test_shares_are_right_three_seconds_after_a_proxy_failed_or_joined(joins, to
         one.set_alive(0, False)
     one.run(8.5)
     one.set_alive(0, joins)
-    if told:  # or else whoever divides by reports alone finds it out by 3 s of silence
+    if told:  # otherwise the allocator detects it after 3 s without a report
         del one.decider._loads["proxy0"]
     one.run(one.changed + 3.0)
     truth = one.current_problem()

@@ -1,4 +1,4 @@
-"""Rows that are read by their bytes say what they say unpacked."""
+"""Rows that are read from their bytes equal the unpacked rows."""
 
 import math
 
@@ -37,7 +37,7 @@ def rows(numbers):
 
 
 def known(loads):
-    """All that is known of the node, by flow."""
+    """All values of the node, by flow."""
     node, names = loads.nodes["n"], loads.flow_index
     stats = {
         (place % METHOD_SIDES, names.flows[place // METHOD_SIDES]): tuple(node.stats.values[:, at].tolist())

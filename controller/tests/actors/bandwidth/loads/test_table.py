@@ -1,4 +1,4 @@
-"""What the nodes told lately: doubled, late, silent, nonsense."""
+"""Reports of nodes: doubled, late, missing, invalid."""
 
 import math
 from dataclasses import replace
@@ -28,7 +28,7 @@ def stat(loads, place=A, node="n"):
 
 
 def places(loads, node="n"):
-    """Side and flow of all that is known of a node."""
+    """Side and flow of all values of a node."""
     names = loads.flow_index
     found = loads.nodes[node].stats.flow_sides.tolist()
     flows = ((side, flow) for flow in names.flows for side in SIDES)
@@ -181,7 +181,7 @@ def test_flows_that_are_over_are_forgotten_and_the_others_keep_what_is_known(loa
 
 
 def test_stats_in_columns_equal_stats_of_each_flow_alone(loads):
-    """Whatever comes and goes: columns say the same as one place after the other."""
+    """For all changes of flows: columns equal the values that are computed flow by flow."""
     random = np.random.default_rng(3)
     alone = {name: NodeLoads() for name in "abcdef"}
     for number in range(1, 30):

@@ -1,4 +1,4 @@
-"""What is reckoned in columns is what would come of one after the other."""
+"""Results in columns equal the results of computing one flow after the other."""
 
 import math
 
@@ -60,7 +60,7 @@ def test_packed_shares_equal_shares_encoded_one_by_one(rows, spares):
 
 
 def parts(*sizes, values=None):
-    """Flows with so many parts each."""
+    """Flows with this many parts each."""
     flow = np.repeat(np.arange(len(sizes)), sizes)
     count = len(flow)
     numbers = np.arange(count)
@@ -114,7 +114,7 @@ def test_values_of_flow_nodes_are_found_in_any_order():
 
 
 def test_a_round_is_the_same_when_flows_get_other_numbers(monkeypatch):
-    """Tenants come and go, so that numbers are given anew; who stays must not notice."""
+    """When tenants come and go, numbers are assigned anew; flows that stay must not be affected."""
 
     def moved():
         cluster = Cluster({"p1": 45.0, "p2": 45.0}, {"s1": 60.0, "s2": 60.0})

@@ -15,7 +15,7 @@ FEW, MANY = {"s1": 34.0, "s2": 2.0, "s3": 2.0, "s4": 2.0}, {"s1": 2.0, "s2": 34.
 
 
 def divided(opened, *promises, capacity=20.0, moved=10.0, waits=True, proxies=math.inf, rounds=11):
-    """The last round; ``opened`` maps a tenant to its transfers on each server, which all wait."""
+    """The allocation of the last round; ``opened`` maps a tenant to its transfers on each server, which all wait."""
     allocator = Allocator()
     allocator.objectives.replace(promises)
     for number in range(1, rounds + 1):

@@ -1,4 +1,4 @@
-"""The cap on replication: divided without loss among nodes of which each carries only so much."""
+"""The cap on replication: divided without loss among nodes with limited capacities."""
 
 import math
 
@@ -27,9 +27,9 @@ from sluice_core.messages.bandwidth import GET, REPLICATION, Flow, Load
 ALL = math.inf
 REPLICATOR = Flow("", REPLICATION)
 OTHERS = Flow("", REPLICATION, 1)
-#: The part of the cap that is for those who want nothing yet.
+#: The part of the cap that is divided evenly, also among nodes without demand.
 EVEN = 0.05
-#: What rounding may do to a sum.
+#: The rounding error of a sum.
 TOLERANCE = 1e-9
 
 CAPS = st.floats(1, 1e12)
@@ -39,7 +39,7 @@ WANTS = st.one_of(st.just(0.0), st.just(ALL), st.floats(0, 1e12))
 
 @st.composite
 def clusters(draw, carries=CARRIES):
-    """(cap, parts, what nodes carry, what parts want); nodes that store nothing have no part."""
+    """(cap, parts, capacities of nodes, demands of parts); nodes that store nothing have no part."""
     nodes, flows = draw(st.integers(1, 7)), draw(st.integers(1, 4))
     serving = sorted(draw(st.sets(st.integers(0, nodes - 1), min_size=1)))
     known = draw(st.lists(carries, min_size=nodes, max_size=nodes))
@@ -60,7 +60,7 @@ def on_nodes(made, rates, carries):
 
 
 def is_full(made, rates, carries):
-    """(parts,) those whose node gives all that it carries."""
+    """(parts,) those whose node is used up."""
     return (on_nodes(made, rates, carries) >= carries * (1 - TOLERANCE))[made.node]
 
 
@@ -103,7 +103,7 @@ def test_every_serving_node_gets_something(cluster):
 
 @given(clusters())
 def test_nodes_with_unmet_demand_get_equal_rates(cluster):
-    """As those on its node when that is full, and else as everybody; but for the even part."""
+    """Equal to the others on its node if that is used up, otherwise to all others; except for the even part."""
     total, made, carries, wants = cluster
     rates = capped_rates(total, made, carries, wants)
     slight = TOLERANCE * total
@@ -141,7 +141,7 @@ def test_one_flow_of_which_each_node_has_a_part(carries, wants, expected):
 
 
 def test_flows_of_one_node_share_what_it_carries_by_what_they_want():
-    """Two flows on two nodes; on the first one of them wants little."""
+    """Two flows on two nodes; on the first node one of them demands little."""
     rates = capped_rates(10 * MB, parts(2, [0, 1]), np.array([4.0, ALL]) * MB, np.array([1.0, ALL, ALL, ALL]) * MB)
     assert (rates / MB).tolist() == pytest.approx([1.0, 3.0, 3.0, 3.0], abs=0.2)
 
@@ -151,11 +151,11 @@ def test_many_flows_of_a_node_have_together_what_it_carries():
     assert (rates / MB).tolist() == pytest.approx([0.02] * 50)
 
 
-# -- the same by rounds of the dividing host
+# -- the same through rounds of the allocating host
 
 
 class Copying:
-    """Storage nodes that replicate what they may, each flow for itself; ``asks`` maps (node, flow) to MB/s."""
+    """Storage nodes that replicate at their allowed rates, flow by flow; ``asks`` maps (node, flow) to MB/s."""
 
     def __init__(self, asks, flows=(REPLICATOR,), **carries):
         self.cluster = Cluster({}, {})
@@ -166,7 +166,7 @@ class Copying:
         self.made = self.allocator.allocate(0.0)
 
     def run(self, seconds):
-        """(node, flow) → its share after so many rounds."""
+        """(node, flow) → its share after ``seconds`` rounds."""
         for _ in range(seconds):
             self.number += 1
             for node in self.nodes:
@@ -258,7 +258,7 @@ def test_what_a_node_carries_holds_nothing_back_without_a_cap():
 
 
 def test_what_a_node_moves_is_not_taken_for_what_it_carries():
-    """Estimates are for floors; a floor that suffers beside says nothing of what replication can move."""
+    """Estimates are for floors; a violated floor on the node does not limit what replication can move."""
     cluster = Cluster(
         {"p1": 1000.0}, dict.fromkeys(("s1", "s2"), 25.0), {"T1": {"p1": 40.0}, "T2": {"p1": ALL}}, known=False
     )

@@ -1,4 +1,4 @@
-"""When an event says that floors are short, and when that they are met."""
+"""The events that floors are short, and that they are met again."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from sluice_core.messages.events import FLOOR_MET, FLOOR_SHORT
 
 @pytest.fixture
 def rounds():
-    """A function that plays one round a second, with what is missing to policy `p`, and gives the new events."""
+    """A function that plays one round a second, with the missing rate of policy `p`, and returns the new events."""
     logged, now = [], [0.0]
     watcher = FloorWatcher(lambda kind, text, source="", **more: logged.append((kind, more["policy"], text)))
 

@@ -1,4 +1,4 @@
-"""What thousands of promises cost of which nothing moves: they are made, shown, encoded and written once."""
+"""The cost of thousands of idle floors: their rows are made, encoded and written once."""
 
 import json
 
@@ -29,12 +29,12 @@ def floors(each=0.1, **more):
 
 
 def second(allocator, number, *rows, **more):
-    """The picture of a second, as people see it."""
+    """The report of a second, as the API shows it."""
     return report_of(told(allocator, number, *rows, **more))
 
 
 def told(allocator, number, *rows, carries=100.0, servers=1):
-    """The round of a second in which ``rows`` moved through a proxy, beside so many object servers."""
+    """The round of a second in which ``rows`` moved through a proxy, with ``servers`` object servers."""
     for node, side in (("p1", PROXY), *((f"s{one}", STORAGE_NODE) for one in range(servers))):
         capacity = {side: {GET: carries * MB, PUT: carries * MB}}
         told = rows if side == PROXY else ()
@@ -43,7 +43,7 @@ def told(allocator, number, *rows, carries=100.0, servers=1):
 
 
 def written(made):
-    """The bytes of the picture and of the promises beside it."""
+    """The bytes of the report and of the idle floors beside it."""
     picture, promises = made.reports
     return picture.encode(), promises.encode()
 
@@ -54,7 +54,7 @@ def idle(picture):
 
 @pytest.fixture
 def work(monkeypatch):
-    """What is done: rows made of idle ones, objectives looked at, characters of JSON written."""
+    """The work of a round: rows made for idle floors, objectives looked up, characters of JSON written."""
     done = {"rows": 0, "looked": 0, "json": 0}
 
     def counted(of, name, what, weight=lambda made: 1):
@@ -187,7 +187,7 @@ def test_methods_take_turns_where_rows_are_omitted(monkeypatch):
     allocator = divided(*floors(), *(bandwidth_policy(f"P{number}", put_bw=1) for number in range(2)))
     shown = [(one["account"], one["method"]) for one in second(allocator, 1).flows]
     assert shown == [("I0", GET), ("P0", PUT), ("I1", GET), ("P1", PUT), ("I2", GET)]
-    # what becomes active takes room, and makes none for those that do not stand
+    # A flow that becomes active takes a row, and frees none of the omitted ones.
     picture = second(allocator, 2, flow_row("I0", 1), flow_row("I9", 1))
     assert [one["account"] for one in picture.flows] == ["I0", "I9", "P0", "I1", "P1"]
     assert picture.left_out == {"flows": MANY - 3}

@@ -1,4 +1,4 @@
-"""What people are shown of a round: what is fresh, what is left out, and what is missing."""
+"""The report of a round: fresh rows, omitted rows, and missing bandwidth."""
 
 import pytest
 from tests.support.actors.bandwidth import (
@@ -85,7 +85,7 @@ def test_nodes_that_are_too_many_are_cut_alike_for_each_method(monkeypatch):
 
 
 def asked(picture):
-    """Account and storage policy → the floors that were asked for, in MB/s."""
+    """Account and storage policy → the floors of the objectives, in MB/s."""
     return {
         (one["account"], one["policy"]): (one["asked"] / MB, one["node_asked"] / MB)
         for one in picture.flows
