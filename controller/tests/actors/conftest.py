@@ -1,4 +1,4 @@
-"""What tests of actor hosts share: a real RabbitMQ for the session, a patient team, and a quiet log."""
+"""Shared fixtures for actor hosts: a real RabbitMQ for the session, a patient team, and a quiet log."""
 
 import logging
 
@@ -11,7 +11,7 @@ from sluice_aio.base.ports import free_port
 
 @pytest.fixture(autouse=True)
 def quiet_pika():
-    """pika reports each step of each failed attempt to reach the broker that is not there."""
+    """pika logs each step of each failed attempt to reach the missing broker."""
     logger = logging.getLogger("pika")
     logger.setLevel(logging.CRITICAL)
     yield
@@ -20,7 +20,7 @@ def quiet_pika():
 
 @pytest.fixture(autouse=True)
 def patient_team(monkeypatch):
-    """On a busy machine a thread may wait long for its turn; and tooz' threads end when they are told to."""
+    """On a busy machine a thread may wait long until it runs; and tooz' threads end only on request."""
     monkeypatch.setattr(members, "BEATS", 20)
     monkeypatch.setattr("futurist._thread.ThreadWorker.MAX_IDLE_FOR", 0.02)
 

@@ -1,4 +1,4 @@
-"""After a failover that lost changes, and others in their place: the API's cache and the actor hosts begin anew."""
+"""After a failover that lost changes and made others instead, the API's cache and the actor hosts read all again."""
 
 import asyncio
 

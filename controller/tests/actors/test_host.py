@@ -1,4 +1,4 @@
-"""The actor host on a real Redis: policies come and go, decisions are written, hosts go on."""
+"""The actor host on a real Redis: policies are created and deleted, decisions are written, hosts replace each other."""
 
 import time
 from dataclasses import replace
@@ -169,7 +169,7 @@ def test_a_deleted_policy_gets_nothing_back(story):
         await story.policy("p2")
         async with story.host() as host:
             await story.ready(host, "p1", "p2")
-            cancel_task(host, "follow")  # the host does not hear of it: the commit must not pass
+            cancel_task(host, "follow")  # the host does not receive the change: its commit must be refused
             await story.store.commit(Draft("test", policy_drops=("p1",)))
             await story.feed(host, 8)
             await story.has("p2.0")

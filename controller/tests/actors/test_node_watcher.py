@@ -1,4 +1,4 @@
-"""The host that watches nodes, on a real store: what it logs, when, and what the next host does not log again."""
+"""The node watcher, on a real store: its events, their time, and no repeats by the next host."""
 
 import asyncio
 
@@ -23,7 +23,7 @@ TIMEOUT = 15.0
 
 
 class Owner:
-    """Owns everything, or nothing."""
+    """Owns every name, or none."""
 
     owning = True
 
@@ -33,7 +33,7 @@ class Owner:
 
 
 class Watch:
-    """A watcher, a clock and a store; ``look`` gives the kinds of the new events."""
+    """A watcher, a clock and a store; ``look`` returns the kinds of the new events."""
 
     def __init__(self, store):
         self.store = store

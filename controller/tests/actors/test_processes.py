@@ -67,7 +67,7 @@ class Process:
         self._process = None
 
     async def start(self):
-        """Start it and return when it gets metrics."""
+        """Start it and return when it receives metrics."""
         began = time.time()
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         argv = [sys.executable, "-m", "sluice_actors", "--config", str(self._config)]
@@ -134,7 +134,7 @@ def test_host_and_broker_are_killed_while_a_policy_is_in_force(story, rabbit_ser
             await process.end(signal.SIGKILL)
             await process.start()
             rabbit_server.kill()
-            await asyncio.sleep(3.5)  # more windows without news than a TRANSIENT action outlives false ones
+            await asyncio.sleep(3.5)  # more missing windows than the false ones that end a TRANSIENT action
             rabbit_server.start()
             await asyncio.to_thread(rabbit_server.wait_ready)
             assert await story.store.head() == head

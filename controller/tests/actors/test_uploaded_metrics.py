@@ -1,4 +1,4 @@
-"""Policies on uploaded metrics: an aggregator learns all that it needs of a metric from its batches."""
+"""Policies on uploaded metrics: an aggregator learns all properties of a metric from its batches."""
 
 import asyncio
 
@@ -12,7 +12,7 @@ from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.catalogue.vocabulary import default_catalogue
 from sluice_dsl.compile import compile_text
 
-#: What a trial of the code has found, as it stands in ``Upload.info``.
+#: The result of a trial of the code, in the form of ``Upload.info``.
 INFO = {"unit": "ratio", "help": "", "granularities": ["tenant", "container"], "period": 5.0, "sample_size": 4096}
 
 

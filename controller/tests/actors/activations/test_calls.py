@@ -17,7 +17,7 @@ from sluice_core.testing import assignment
 
 
 class Service:
-    """A server of HTTP on loopback that keeps what it was asked; ``status`` is its answer."""
+    """An HTTP server on loopback that records its requests; ``status`` is its answer."""
 
     def __init__(self):
         self.asked = []
@@ -57,7 +57,7 @@ class Service:
 
 
 class KeptStates(dict):
-    """Assignment → the last state of the call about it; ``seen`` are all of them."""
+    """Assignment → the last state of its call; ``seen`` are all states."""
 
     def __init__(self):
         self.seen = []
@@ -165,7 +165,7 @@ def test_registrations_are_followed():
         activations.apply(Change(1, "h", 0.0, entries=(Activation("noop", url).entry(), Term("T", ("a",)).entry())))
         activations.apply(Change(2, "h", 0.0, entry_drops=("activation/compression",)))
         activations.committed([action(), action("noop")], [])
-        activations.committed([], [action("noop")])  # nothing registered for taking it back
+        activations.committed([], [action("noop")])  # no call is registered for the undo
         await settled(activations, 1)
         assert [path for path, _ in service.asked] == ["/noop"]
 

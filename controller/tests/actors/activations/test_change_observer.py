@@ -18,7 +18,7 @@ from sluice_core.testing import assignment, policy
 
 
 class KeptStates:
-    """Nothing is called here, so nothing is kept; ``forgotten`` are the assignments whose states were."""
+    """Stores no states; ``forgotten`` are the assignments whose states were removed."""
 
     def __init__(self):
         self.forgotten = []
@@ -29,7 +29,7 @@ class KeptStates:
 
 
 class Called:
-    """Activations that write down what would be called."""
+    """Activations that record the calls."""
 
     def __init__(self, monkeypatch):
         self.made = []
@@ -45,7 +45,7 @@ class Called:
 
 
 class Owner(SingleHost):
-    """Owns the policies that it is told to."""
+    """Owns the given policies."""
 
     def __init__(self, *names):
         self.names = set(names)
@@ -169,7 +169,7 @@ def test_a_real_service_is_called_for_a_static_policy_and_when_it_is_deleted(red
             await called("/on/AUTH_a")
             await story.store.commit(Draft("admin", policy_drops=("p1",)))
             await called("/off/AUTH_a")
-            # at least once: what is read anew and what the stream tells may be the same
+            # At least once: the new read and the stream may contain the same change.
             body = {"params": {"level": 3}, "place": "proxy"}
             once = [one for one, before in zip(asked, [None, *asked], strict=False) if one != before]
             assert once == [("/on/AUTH_a", body), ("/off/AUTH_a", body)]
@@ -189,7 +189,7 @@ def test_changes_during_a_gap_of_the_stream_are_called(redis_server, monkeypatch
         await change_observer.reread("h1")
         assert called.since() == [("off", "p.0", "AUTH_a")]
         await story.store.commit(Draft("admin", drops=("p.1",)))
-        await change_observer.reread("h2")  # another history: nobody said so
+        await change_observer.reread("h2")  # another history: no change was missed
         assert called.since() == []
 
     witnessed(redis_server.url, monkeypatch, Owner("p"), tell)

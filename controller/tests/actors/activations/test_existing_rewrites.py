@@ -1,4 +1,4 @@
-"""EXISTING: an action's first coming into force orders one rewrite, and its end cancels it."""
+"""EXISTING: an action creates one rewrite when it first comes into force, and its end cancels the rewrite."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ def story(redis_server):
 
 
 async def jobs(story):
-    """Id → job, of those that were not cancelled."""
+    """Id → job, without cancelled ones."""
     found = await story.store.run(operations.JOBS.read_all(story.store.keys))
     return {name: job for name, job in found.items() if job.state in ("running", "collecting")}
 
@@ -46,7 +46,7 @@ async def put(story, name, plan, **more):
 
 
 async def settled(story, host):
-    """Return when the host has seen the last change and looked at it."""
+    """Return when the host has handled the last change."""
     head = await story.store.head()
 
     async def condition():
@@ -66,7 +66,7 @@ def test_a_static_policy_orders_one_rewrite_and_its_end_cancels_it(story):
             dropped = tuple(one.id for one in await story.store.assignments())
             await story.store.commit(Draft("api", drops=dropped))
             await until_jobs(story)
-            await put(story, "p1", existing(plan_of(True, "AUTH_a/c")))  # as if it was enabled again
+            await put(story, "p1", existing(plan_of(True, "AUTH_a/c")))  # like a policy that is enabled again
             await until_jobs(story, ("AUTH_a", "c", ""))
             await story.store.commit(Draft("api", policy_drops=("p1",)))
             await until_jobs(story)

@@ -1,4 +1,4 @@
-"""Controllers of tests answer several times a second, and one that failed is tried again at once."""
+"""Controllers of tests answer several times a second, and a failed one is tried again at once."""
 
 import pytest
 

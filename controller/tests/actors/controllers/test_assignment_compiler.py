@@ -1,4 +1,4 @@
-"""What a controller answers, through the language; and the words that uploads add."""
+"""The answers of a controller, compiled by the language; and the words that uploads add."""
 
 import logging
 import re

@@ -1,4 +1,4 @@
-"""Where an actor host gets code from: Swift, and then its folder; verified whenever it is read."""
+"""The sources of code for an actor host: Swift, and then its folder; verified at each read."""
 
 import contextlib
 import hashlib

@@ -1,4 +1,4 @@
-"""A controller's process and the frames that it is spoken to with."""
+"""A controller's process, and the frames in its pipes."""
 
 import asyncio
 import contextlib
@@ -53,7 +53,7 @@ def test_a_frame_that_is_too_long_is_refused():
 
 
 def asked(body, limit=20.0, memory=256 << 20):
-    """What a controller with this body answers once."""
+    """One answer of a controller with this body."""
 
     async def story():
         child = await start_process(ControllerCode("busy", 1, "", "0" * 64, code_of(body), memory))

@@ -1,4 +1,4 @@
-"""Global controllers on an actor host, with a real Redis and real processes; windows come by hand."""
+"""Global controllers on an actor host, with a real Redis and real processes; the test makes the windows."""
 
 import asyncio
 import logging
@@ -21,7 +21,7 @@ def uploads(redis_server, tmp_path):
 
 
 def cpu_time(pid):
-    """Seconds that the process has computed."""
+    """Seconds of CPU time of the process."""
     with open(f"/proc/{pid}/stat") as stat:
         return sum(map(int, stat.read().rpartition(")")[2].split()[11:13])) / os.sysconf("SC_CLK_TCK")
 

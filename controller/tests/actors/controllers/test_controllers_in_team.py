@@ -1,4 +1,4 @@
-"""A global controller in a team of real processes with a real RabbitMQ: it moves when its host dies."""
+"""A global controller in a team of real processes with a real RabbitMQ: it moves when its host is killed."""
 
 from signal import SIGKILL, SIGTERM
 

@@ -23,7 +23,7 @@ EXAMPLE = re.search(r"```python\n(.*?)```", PAGE, re.DOTALL)[1]
 
 @pytest.fixture(autouse=True)
 def quiet_pika():
-    """pika reports each step of each failed attempt to reach the broker that is not there."""
+    """pika logs each step of each failed attempt to reach the missing broker."""
     logger = logging.getLogger("pika")
     logger.setLevel(logging.CRITICAL)
     yield
@@ -46,7 +46,7 @@ def test_the_example_is_accepted_and_decides(redis_server, tmp_path):
     assert verdict.info == {
         "metrics": ["PUT_BW", "NODE_CPU"], "period": 10.0, "help": "compress where there is time for it",
     }  # fmt: skip
-    # the first window may come alone: the run after it, which sees both metrics, comes a second later
+    # The first window may arrive alone: the next run, a second later, sees both metrics.
     info = {**verdict.info, "period": 1.0}
     upload = Upload("spread", "native", "python", verdict.main, sha256, len(code), info=info, kind=CONTROLLER_CODE)
     story = HostScenario(redis_server.url)

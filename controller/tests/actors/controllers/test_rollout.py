@@ -1,4 +1,4 @@
-"""Which revision of a controller runs, with a real Redis and real processes; windows come by hand."""
+"""The revision of a controller that runs, with a real Redis and real processes; the test makes the windows."""
 
 import asyncio
 
@@ -33,7 +33,7 @@ def test_the_old_revision_decides_until_the_new_one_has_answered(uploads):
         await uploads.put(code_of("while True: pass"))
         feeding = asyncio.create_task(uploads.keep_feeding(host, a=9))
         try:
-            await uploads.has(a=9)  # the new one is given up ten seconds later
+            await uploads.has(a=9)  # the new revision is abandoned ten seconds later
             assert (await uploads.report(host))["revision"] == 1
         finally:
             feeding.cancel()

@@ -1,4 +1,4 @@
-"""Which batches a host receives: those of the metrics that anybody in the team uses."""
+"""The batches that a host receives: those of the metrics that any host of the team uses."""
 
 import pytest
 from hypothesis import given
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sluice_actors.hosts.cluster_services import MetricUsage, MetricUsageExchange
 from sluice_actors.testing import Clock
 
-#: What a host at commit a8b6352a sends: of its own use, and for the values that it wants or pushes.
+#: The messages of a host at commit a8b6352a: its own use, and the values that it wants or pushes.
 USES = b"u\x83\xa1v\x01\xa4host\xa2h1\xa7metrics\x91\xa8PUTS_SEC"
 WANTS = (
     b"w\x88\xa1v\x01\xa4host\xa2h1\xa6metric\xa8PUTS_SEC\xa7session\xa1s\xa6number\x00"
@@ -16,7 +16,7 @@ WANTS = (
 
 
 class Team:
-    """Hosts on one wire."""
+    """Hosts that exchange messages directly."""
 
     def __init__(self, *names):
         self.clock = Clock(1000.0)

@@ -1,4 +1,4 @@
-"""Teams on a real Redis: who owns what, and what becomes of hosts that fall silent, are cut off, or are robbed."""
+"""Teams on a real Redis: owners of slots, and hosts that are silent, cut off, or lose slots."""
 
 import asyncio
 import logging
@@ -19,7 +19,7 @@ from sluice_core.store import fencing
 from sluice_core.store.records import Draft
 from sluice_core.store.store import AsyncStore
 
-#: Short; of these 20 may be missed, see ``conftest``.
+#: Short; 20 of these may be missed, see ``conftest``.
 BEAT = 0.1
 
 
@@ -29,7 +29,7 @@ def story(redis_server):
 
 
 class TeamMember:
-    """A team that settles whenever it is told to, and now and then besides, as a host does."""
+    """A team that rebalances after each change and at intervals, as a host does."""
 
     def __init__(self, story, name):
         self.team = Team(story.store, name, story.url, BEAT)
@@ -56,7 +56,7 @@ class TeamMember:
             self.lost |= moved.lost
 
     async def rest(self):
-        """Settle no more."""
+        """Rebalance no more."""
         self._over = True
         self.moved.set()
         await self._task
@@ -78,12 +78,12 @@ async def team_members(story, *names):
 
 
 async def shared(story, *teams):
-    """Wait until ``teams`` own all slots, each one by one of them, and Redis agrees."""
+    """Wait until ``teams`` own all slots, each slot by one of them, and Redis agrees."""
 
     async def so():
         held = [team._held for team in teams]
         owners = await story.store.run(fencing.owners(story.store.keys))
-        # the first to come has everything until the second is seen
+        # The first member owns everything until it sees the second.
         divided = all(held) and sum(map(len, held)) == fencing.SLOTS
         return divided and {k: v for one in held for k, v in one.items()} == owners
 
@@ -99,7 +99,7 @@ def test_hosts_share_all_slots_and_a_host_that_leaves_gives_its_slots_to_the_oth
             kept = dict(b.team._held)
             await c.team.close()
             await shared(story, a.team, b.team)
-            assert kept.items() <= b.team._held.items()  # what b had it keeps, under the same term
+            assert kept.items() <= b.team._held.items()  # b keeps its slots, under the same terms
             await wait_until(lambda: asyncio.sleep(0, b.team.acting and b.team.members == ("a", "b")))
             report = b.team.report()
             assert (report["members"], report["acting"], report["slots"]) == (["a", "b"], True, len(b.team.owned_slots))
@@ -131,7 +131,7 @@ def test_a_host_that_was_declared_dead_joins_again_and_claims_its_slots_anew(sto
             await shared(story, a.team, b.team)
             gone = a.team.owned_slots
             a.gained.clear()
-            # what happens to a sleeper: the others take what was its and forget it, of which it is told when it looks
+            # A suspended host: the others take its slots and forget it, and it learns that when it reads the members.
             await story.store.run(fencing.claim(story.store.keys, "b", sorted(gone)))
             await story.store.client.hdel(f"{story.prefix}:team_group:actors", "a")
             await wait_until(lambda: asyncio.sleep(0, a.lost >= gone and a.gained >= gone))
@@ -201,7 +201,7 @@ def test_a_host_writes_nothing_while_redis_is_away_and_keeps_unclaimed_slots(tmp
                 server.kill()
                 await wait_until(lambda: asyncio.sleep(0, not a.team.members))
                 assert not a.team.acting
-                assert a.team.owns("whatever")  # in mind, for the case that nobody else acts meanwhile
+                assert a.team.owns("whatever")  # in memory, in case no other host claims the slot meanwhile
                 server.start()
                 await asyncio.to_thread(server.wait_ready)
                 await wait_until(lambda: asyncio.sleep(0, a.team.acting))
@@ -234,7 +234,7 @@ def test_a_ring_moves_little_when_a_host_comes():
     assert OwnerRing(()).host("x") == ""
 
 
-# -- hosts of a team, with windows by hand
+# -- hosts of a team, with windows made by the test
 
 
 async def divided(story, *hosts, policies):
@@ -242,7 +242,7 @@ async def divided(story, *hosts, policies):
 
     async def so():
         actors = [host.policies.actors for host in hosts]
-        # Before it hears of the others a host runs everything, and what they start beside it does not run yet.
+        # Before it sees the others a host runs everything, and actors that they start do not run yet.
         settled = all(actors) and all(one.running for some in actors for one in some.values())
         return settled and sorted(name for some in actors for name in some) == sorted(policies)
 
@@ -282,7 +282,7 @@ def test_a_host_whose_slot_was_taken_writes_the_rest_and_drops_the_actor(story):
             robbed = {fencing.slot_of("taken")}
             assert fencing.slot_of("mine") not in robbed
             cancel_task(host, "follow")
-            cancel_task(host, "own")  # it neither looks nor hears: only the fence is between it and the store
+            cancel_task(host, "own")  # it learns of no change: only the fence separates it from the store
             await story.store.run(fencing.claim(story.store.keys, "other", sorted(robbed)))
             await story.feed(host, 8)
             await story.has("mine.0")
@@ -294,7 +294,7 @@ def test_a_host_whose_slot_was_taken_writes_the_rest_and_drops_the_actor(story):
 
 
 def test_windows_that_a_lost_host_saw_last_are_replayed_by_its_successor(story):
-    """Before: a window was true, was decided upon and never written.  After: it fires, under its own number."""
+    """Before: a window was true, the decision was never written.  After: it fires, under its own number."""
 
     async def test():
         await story.policy("p1")

@@ -1,4 +1,4 @@
-"""Two real processes with a real RabbitMQ: an actor on one, and the other keeps the batches that it would need."""
+"""Two real processes with a real RabbitMQ: one runs an actor, the other keeps the batches that it would need."""
 
 from signal import SIGKILL, SIGTERM
 
@@ -33,7 +33,7 @@ def test_an_actor_gets_windows_and_the_other_host_keeps_their_batches(redis_serv
             async def runs():
                 ours, theirs = [await hosts[name].report() for name in (owner, other)]
                 if not (ours and theirs):
-                    return False  # a host says nothing of itself in its first seconds
+                    return False  # a host publishes no report in its first seconds
                 return ours["actors"] == 1 and "PUTS_SEC" in ours["metrics"] and theirs["values"]["kept"] > 0
 
             await wait_until(runs)

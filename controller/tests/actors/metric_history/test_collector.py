@@ -1,4 +1,4 @@
-"""Windows become rows: which series are kept, what is 0, what is a gap, and what a new owner goes on with."""
+"""Windows become rows: kept series, zeros, gaps, and the series that a new owner continues."""
 
 import pytest
 
@@ -16,7 +16,7 @@ LATE = 0.7
 
 
 class History:
-    """A collector that begins at :data:`START`, and all that it wrote."""
+    """A collector that begins at :data:`START`, and all rows that it wrote."""
 
     def __init__(self, room=100, known=(), start=START):
         self.collector = Collector(room, start - 0.5, known)
@@ -29,7 +29,7 @@ class History:
         self.collector.add_silence(closed)
 
     def until(self, second):
-        """Write all rows that are due when ``second`` is over."""
+        """Write all rows that are due at the end of ``second``."""
         for row in self.collector.rows(second + 1 + LATE):
             for name, raw in row.points.items():
                 self.written[row.resolution.step, row.at, name] = next(row.resolution.unpack(raw))
@@ -44,7 +44,7 @@ class History:
         return SeriesKey(metric, level, path, rest)
 
     def line(self, path, first, last, step=1, **more):
-        """The means of a series from one second to another; ``missing`` where no row was written."""
+        """The means of a series from one second to another; ``missing`` without a row."""
         record = self.collector.records[self.key(path, **more)]
         found = [self.written.get((step, at, record.id), "missing") for at in range(first, last, step)]
         return [one if one in (None, "missing") else pytest.approx(one.mean, rel=1e-4) for one in found]
@@ -167,7 +167,7 @@ def test_after_a_long_sleep_everything_begins_anew():
 def test_a_metric_of_ten_seconds_has_no_points_of_one_and_weighs_in_a_minute():
     history = History()
     for second in range(START, START + 185):
-        if second % 10 == 9:  # it is closed before the row of its last second is due
+        if second % 10 == 9:  # the window is closed before the row of its last second is due
             history.window(second - 9, "NODE_CPU", period=10.0, node={"n1": (second - 9) % 60 / 100})
         history.until(second)
     assert history.line("n1", START + 100, START + 103, metric="NODE_CPU", level="node") == ["missing"] * 3

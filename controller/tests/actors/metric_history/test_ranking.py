@@ -1,4 +1,4 @@
-"""Who is kept: the busiest, without flapping."""
+"""The kept series: the busiest, without alternating."""
 
 from sluice_actors.metric_history.group import Ranking, divide_room
 

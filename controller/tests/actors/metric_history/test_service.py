@@ -1,4 +1,4 @@
-"""The service that keeps history, on a real Redis; the time is the test's."""
+"""The service that keeps history, on a real Redis; the test sets the time."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ PUTS = SeriesKey("PUTS_SEC", "tenant", "AUTH_a")
 
 
 class World:
-    """A service that keeps history from :data:`START` on, and what is in Redis."""
+    """A service that keeps history from :data:`START` on, and the contents of Redis."""
 
     def __init__(self, url, prefix, megabytes=10):
         self.now = START - 0.5
@@ -30,7 +30,7 @@ class World:
         return True
 
     async def run(self, first, last, metric="PUTS_SEC", at=None, **batch):
-        """A batch of each second; its rows are written when it is over."""
+        """Send a batch for each second; its rows are written at its end."""
         for second in range(first, last):
             self.now = second + 1.1
             values = batch or {"values": {"tenant": {"AUTH_a": 3.0}}}

@@ -1,4 +1,4 @@
-"""When a window closes, and what is in it."""
+"""When a window closes, and its values."""
 
 import asyncio
 
@@ -21,7 +21,7 @@ def give(aggregator, now, node, window, value=1.0, seq=None, **more):
 
 
 def learn(aggregator, *nodes, start=1000):
-    """Three windows of all nodes: from then on it is known who is alive."""
+    """Three windows of all nodes: after them the live nodes are known."""
     for window in range(start, start + 3):
         for node in nodes:
             give(aggregator, window + 1.05, node, window)

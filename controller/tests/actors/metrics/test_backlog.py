@@ -1,4 +1,4 @@
-"""How much is kept of what came."""
+"""The batches that the backlog keeps."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""From batches to what is in force: policy actors on a stage without broker and store."""
+"""From batches to actions in force: policy actors on a testbed without broker and store."""
 
 import asyncio
 import inspect
@@ -24,7 +24,7 @@ ALL_TENANTS = Target("tenant", "all")
 
 
 def on_stage(**options):
-    """Run an async test with a stage that is closed afterwards."""
+    """Run an async test with a testbed that is closed afterwards."""
 
     def wrap(test):
         @wraps(test)
@@ -38,7 +38,7 @@ def on_stage(**options):
 
             asyncio.run(story())
 
-        signature = inspect.signature(test)  # without the stage, which is no fixture
+        signature = inspect.signature(test)  # without the testbed, which is not a fixture
         run.__signature__ = signature.replace(parameters=list(signature.parameters.values())[1:])
         return run
 
@@ -51,7 +51,7 @@ async def test_a_transient_policy_fires_and_is_taken_back(stage):
     for window, value in enumerate([1, 8, 8, 1, 8, 1, 1, 1], 1000):
         await stage.window(window, PUTS_SEC={"AUTH_test": value})
     assert stage.done(actor) == [("set", 1001), ("taken_back", 1006)]
-    assert len(stage.listener.reports) == 2 + 3  # and each time the end was near or not near any more
+    assert len(stage.listener.reports) == 2 + 3  # and each time the end became near, or not near any more
 
 
 @on_stage()
@@ -161,10 +161,10 @@ async def test_a_metric_that_nobody_reports_is_silent_and_a_lost_batch_makes_the
     actor = stage.add(plan_of(["or", BUSY, READ]))
     await stage.window(1000, PUTS_SEC={"AUTH_test": 8}, GETS_SEC={})
     await stage.window(1001, PUTS_SEC={}, GETS_SEC={})
-    for window in (1002, 1003, 1004):  # GETS_SEC is lost: no news
+    for window in (1002, 1003, 1004):  # GETS_SEC is lost: its value is not known
         await stage.window(window, PUTS_SEC={})
         assert stage.in_force(actor) == {("", 0): True}
-    await stage.window(1005, PUTS_SEC={})  # and now it is known to be gone
+    await stage.window(1005, PUTS_SEC={})  # and now it counts as silent
     assert stage.done(actor) == [("set", 1000), ("taken_back", 1005)]
 
 
@@ -393,7 +393,7 @@ async def test_a_held_loop_reads_what_came_in_time_before_it_closes_a_window(sta
         await stage.batches(batch_of("PUTS_SEC", window, {}, node) for node in ("node1", "node2"))
     stage.clock.now = 1004.05
     stage.router.aggregators.add_batch(batch_of("PUTS_SEC", 1003, {"AUTH_test": 8}, "node1"))
-    stage.clock.now = 1004.9  # the loop was held for long, and comes to the timer before the socket
+    stage.clock.now = 1004.9  # the event loop was blocked for long, and runs the timer before the socket
     stage.router.aggregators._time_is_over("PUTS_SEC")
     stage.router.aggregators.add_batch(batch_of("PUTS_SEC", 1003, {"AUTH_test": 8}, "node2"))
     await stage.system.idle()

@@ -1,4 +1,4 @@
-"""Compiled conditions agree with the plan's own meaning; plans share their parts."""
+"""Compiled conditions agree with the plan's conditions; plans share their parts."""
 
 import json
 

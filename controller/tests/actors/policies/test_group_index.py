@@ -1,4 +1,4 @@
-"""Who belongs to which group, as actor hosts know it from the registry and the change stream."""
+"""Members of groups on actor hosts, from the registry and the change stream."""
 
 from hypothesis import given
 from hypothesis import strategies as st

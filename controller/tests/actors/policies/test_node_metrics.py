@@ -1,4 +1,4 @@
-"""Policies on metrics of nodes: one node that is above the limit satisfies a clause, whatever the target is."""
+"""Policies on metrics of nodes: one node above the limit satisfies a clause, for any target."""
 
 from tests.support.actors.host import run_scenario
 

@@ -1,4 +1,4 @@
-"""The state machine of one policy, by tables and against an oracle that forgets nothing."""
+"""The state machine of one policy, by tables and against an oracle that keeps all windows."""
 
 import json
 from itertools import product
@@ -17,7 +17,7 @@ BOTH = frozenset({PERSISTENT, TRANSIENT})
 
 
 def outputs(windows, sustained=0.0, transient=2, life=TRANSIENT):
-    """What is in force after each window; windows are (number, residual)."""
+    """The values in force after each window; windows are (number, residual)."""
     machine, rules = StateMachine(), Rules(sustained, transient, BOTH)
     found = []
     for number, residual in windows:
@@ -71,7 +71,7 @@ def test_what_is_in_force_after_each_window(title, windows, options, expected):
 
 
 def holds(predicate, truth):
-    """Truth of a predicate when its leaves are true or false by themselves."""
+    """Truth of a predicate whose leaves are independently true or false."""
     if isinstance(predicate, bool):
         return predicate
     word, *rest = predicate

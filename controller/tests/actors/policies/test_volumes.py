@@ -18,7 +18,7 @@ FIRST, SECOND, THIRD = "AUTH_acme/id-1", "AUTH_acme/id-2", "AUTH_beta/id-3"
 
 
 class Stage(PolicyTestbed):
-    """Policies by their sentences, and what a konnector's node says of reads."""
+    """Policies by their sentences, and a konnector's reports of reads."""
 
     def watch(self, target, life="TRANSIENT"):
         text = f"FOR {target} WHEN VOLUME_READ_IOPS > 3k DO SET throttling WITH read_iops=1k {life}"
@@ -33,7 +33,7 @@ class Stage(PolicyTestbed):
 
 
 def limited(actor):
-    """The paths that an actor has limited now."""
+    """The paths that an actor limits now."""
     return sorted(one.path() for one in wanted_assignments(actor).values())
 
 

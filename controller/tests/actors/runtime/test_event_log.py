@@ -1,4 +1,4 @@
-"""Events of a host reach the log, also when Redis was away when they happened."""
+"""Events of a host reach the log, also if Redis was unreachable when they happened."""
 
 import pytest
 from tests.support.actors.host import HostScenario, run_scenario

@@ -12,7 +12,7 @@ from sluice_actors.runtime.system import ActorSystem
 
 
 class Recorder(Actor):
-    """Writes down what happens to it; a message that is an exception is raised."""
+    """Records the calls of its methods; a message that is an exception is raised."""
 
     __slots__ = ("log", "starts_badly", "waiting")
 
@@ -178,7 +178,7 @@ def test_the_loop_gets_its_turn_while_many_messages_are_delivered():
         await system.close()
         return turns
 
-    # 200 ms of work in slices of 5 ms (looked at every 16 messages, so of 8 ms at most)
+    # 200 ms of work in slices of 5 ms (checked every 16 messages, so of 8 ms at most)
     assert asyncio.run(story()) >= 15
 
 

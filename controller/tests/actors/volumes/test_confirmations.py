@@ -1,4 +1,4 @@
-"""Konnectors that took volumes over are told whether their attachments hold, on a real Redis."""
+"""Attachments of konnectors that took volumes over are confirmed or revoked, on a real Redis."""
 
 import asyncio
 from dataclasses import replace
@@ -34,7 +34,7 @@ class World:
         )  # fmt: skip
 
     async def answered(self, **said):
-        """What the konnector was told, after a report of its node and a round."""
+        """The calls of the konnector, after a report of its node and a round."""
         asked = {"unconfirmed_volumes": {self.volume: self.attachment}, "konnector": "https://n1", "at": self.now}
         await self.store.report(replace(NodeReport("n1", "h", 1), **{**asked, **said}))
         await self.service.answer_all()
@@ -76,7 +76,7 @@ def test_an_attachment_that_has_ended_is_revoked_and_an_event_says_so(story):
         world.cinder.attach(world.volume, {"host": "elsewhere"})
         assert await world.answered() == ([], [world.attachment])
         assert world.events == [("volume_failed", world.volume)]
-        assert await world.answered() == ([], [])  # the report of before: it has forgotten the volume by now
+        assert await world.answered() == ([], [])  # the former report: it has released the volume by now
 
     story(scenario)
 
@@ -93,7 +93,7 @@ def test_a_node_that_is_silent_or_has_no_konnector_is_not_answered(story, silent
 @pytest.mark.parametrize("fault", [PeerError("cinder cannot be asked"), NotFound("it could not be found")])
 def test_nothing_is_said_while_cinder_does_not_show_the_volume(story, call, fault):
     async def scenario(world):
-        if call == "volume":  # no attachment, which is all that a service user without rights sees
+        if call == "volume":  # an empty list of attachments, as a service user without rights sees it
             world.cinder.delete_attachment(world.attachment)
         world.cinder.state.faults[call] = fault
         assert await world.answered() == ([], [])

@@ -1,4 +1,4 @@
-"""Operations that nobody works at, finished by an actor host on a real Redis."""
+"""Abandoned operations, finished by an actor host on a real Redis."""
 
 import asyncio
 from dataclasses import replace

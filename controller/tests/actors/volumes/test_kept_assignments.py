@@ -1,4 +1,4 @@
-"""What is kept of assignments is what the store has, whatever comes while they are read."""
+"""The kept assignments equal those of the store, whatever changes while they are read."""
 
 import asyncio
 

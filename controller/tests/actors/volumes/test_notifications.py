@@ -1,4 +1,4 @@
-"""What of Cinder's notifications becomes an event."""
+"""Cinder's notifications that become events."""
 
 import json
 

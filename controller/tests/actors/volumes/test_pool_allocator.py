@@ -1,4 +1,4 @@
-"""Floors of volumes that share a pool, on simulated machines whose volumes move what they may."""
+"""Floors of volumes that share a pool, on simulated machines whose volumes move their allowed rates."""
 
 import math
 
@@ -25,7 +25,7 @@ def floor(volume, select=NAME, **rates):
 
 
 class Machines:
-    """Konnectors, node → its volumes with what they ask for (MB/s); each moves what it may, the pool no more."""
+    """Konnectors, node → its volumes with demands (MB/s); each moves its allowed rate, up to the pool's limit."""
 
     def __init__(self, asks, *assignments, method=GET, groups=()):
         self.asks = asks
@@ -38,7 +38,7 @@ class Machines:
         self.now = 100.0
 
     def run(self, seconds):
-        """What each volume moved in the last second, MB/s."""
+        """The rate of each volume in the last second, MB/s."""
         for number in range(seconds):
             moved = {
                 (node, volume): min(asked, self.rates.get((node, volume), math.inf))

@@ -1,4 +1,4 @@
-"""Konnectors that come back are told which volumes were taken from them, on a real Redis."""
+"""Konnectors that are reachable again get the revocations that they missed, on a real Redis."""
 
 import asyncio
 from dataclasses import replace
@@ -34,7 +34,7 @@ class World:
         )  # fmt: skip
 
     async def told(self):
-        """Whether the konnector was told, after another round."""
+        """Whether the konnector got the revocation, after another round."""
         await self.service.notify_konnectors()
         return (await self.store.run(operations.JOBS.read(self.store.keys, "o1"))).data["konnector_told"]
 

@@ -1,4 +1,4 @@
-"""Volumes come to the tiers that policies say, with a Cinder in memory and a real Redis."""
+"""Volumes are retyped to the tiers of their policies, with a Cinder in memory and a real Redis."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The host that divides what pools carry: whom it tells what, on a bus without a broker and a real Redis."""
+"""The host that divides pools among volumes, and its messages, on a bus without a broker and a real Redis."""
 
 import asyncio
 
@@ -36,13 +36,13 @@ class Wire(FakeBus):
         self.connected.set()
 
     def start(self):
-        """Nothing has to be connected."""
+        """Connects to nothing."""
 
     async def close(self):
-        """Nothing was."""
+        """Closes nothing."""
 
     def heard(self):
-        """What the machine was told."""
+        """The messages to the machine."""
         key = volume_shares_routing_key(NODE)
         return [Shares.decode(body) for to, body in self.sent if to == key]
 
@@ -59,7 +59,7 @@ class World:
         self.host._publisher = self.host._consumer = self.wire
 
     def clock(self):
-        """Each time just before a round begins, which is 0.3 s after a second."""
+        """A time just before a round, which begins 0.3 s after a second."""
         self.seconds += 1
         return self.seconds + 0.2999
 
@@ -67,7 +67,7 @@ class World:
         self.events.append((kind, subject))
 
     async def begin(self, *calibrated):
-        """Floors are to be divided in the pools that are ``calibrated``; the machine writes."""
+        """Set floors in pools of which ``calibrated`` are calibrated; the machine writes."""
         floor = Assignment(
             "p.0", "p", BANDWIDTH, "set", "bandwidth", Target(VOLUME, NAME, "AUTH_p/a"), params={"put_bw": 3 * MB},
             place=PROXY,
@@ -121,7 +121,7 @@ def test_a_machine_that_missed_that_its_shares_ended_is_told_again(story):
         world.host.apply(Change(2, "h", 1.0, drops=("p.0",)))
         told = len(world.wire.sent)
         await world.until(lambda: len(world.wire.sent) > told)
-        world.wire.sent.clear()  # the first one that says so is lost
+        world.wire.sent.clear()  # the first such message is lost
         await world.until(lambda: world.wire.sent)
         (again,) = world.wire.heard()
         assert again.rows == ()

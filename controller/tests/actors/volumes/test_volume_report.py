@@ -1,4 +1,4 @@
-"""What volumes did lately, kept in a real Redis by the host that owns the report."""
+"""The last metrics of volumes, written to a real Redis by the host that owns the report."""
 
 import asyncio
 
@@ -29,7 +29,7 @@ class Windows:
 
 
 class World:
-    """A reporter at second 100, and what it wrote."""
+    """A reporter at second 100, and its reports."""
 
     def __init__(self, store):
         self.now, self.windows = 100.0, Windows()
