@@ -11,7 +11,7 @@ from sluice_aio.base.ports import free_port
 
 redis_server = redis_fixtures.redis_server
 
-# test modules import parts of the API, which read settings when they are imported
+# Test modules import parts of the API, which read settings at their import.
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "sluice_controller.app.settings")
 
 TOKEN = "an-admin-token-for-tests"
@@ -45,7 +45,7 @@ def config(django_ready, redis_server, token_file):
 
 @pytest.fixture
 def backend(config):
-    """The backend that the views use; its Redis keys are this test's own."""
+    """The backend of the views; its Redis keys belong to this test alone."""
     from sluice_controller.catalog.backend import open_backend
 
     open_backend.cache_clear()
@@ -77,7 +77,7 @@ def api(backend):
 
 @pytest.fixture
 def code_swift(backend):
-    """A small Swift in which the API keeps uploaded code."""
+    """A small Swift in which the API stores uploaded code."""
     from tests.support.controller.swift_code_store import fake_code_swift
 
     with fake_code_swift() as server:
@@ -87,7 +87,7 @@ def code_swift(backend):
 
 @pytest.fixture
 def send_code(api, code_swift):
-    """A function that uploads code and gives the answer, whose status must be the given one."""
+    """A function that uploads code and returns the answer, whose status must be the given one."""
 
     def send(path, code, status=200, **headers):
         data = code if isinstance(code, bytes) else code.encode()
@@ -100,7 +100,7 @@ def send_code(api, code_swift):
 
 @pytest.fixture
 def in_between(backend, monkeypatch):
-    """Let ``event`` happen once, when the next change has been decided and not yet been committed."""
+    """Let ``event`` happen once, when the next change has been decided and not been committed yet."""
     commit = backend.store.commit
 
     def arrange(event):

@@ -1,4 +1,4 @@
-"""Who is refused and how: one JSON shape for every status, an id on every answer."""
+"""Refusals: one JSON form for every status, an id on every answer."""
 
 import re
 

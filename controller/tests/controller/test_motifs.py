@@ -40,7 +40,7 @@ class Storage:
 
 @pytest.fixture
 def storage(backend, monkeypatch):
-    monkeypatch.setattr(call_server, "_WAIT", 0.1)  # so long may a stop last
+    monkeypatch.setattr(call_server, "_WAIT", 0.1)  # the longest time of a stop
     monkeypatch.setattr(operation_worker, "_POLL", 0.1)
     storage = Storage()
     server = CallServer(backend.store, storage.calls, "n1", described_templates(load_templates()), time.time)
@@ -143,7 +143,7 @@ def test_everything_is_expanded_in_the_background(api, storage):
     ordered = api.post("/motifs/operations", {"account": "AUTH_a"}, format="json")
     assert ordered.status_code == 202
     ended = api.get(f"{ordered.headers['Location']}?wait=20").json()
-    # the source has given up its bytes to the same copy
+    # The source was contracted to the same copy.
     assert (ended["state"], ended["expanded"], ended["failed"], ended["remaining"]) == (DONE, 3, 0, 0)
     assert ended["account"] == "AUTH_a"
     assert api.get("/motifs/AUTH_b/c/three").json()["contracted"]

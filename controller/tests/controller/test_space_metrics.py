@@ -1,4 +1,4 @@
-"""``/spaces/metrics``: what spaces are kept at, hold and cost, for Prometheus."""
+"""``/spaces/metrics``: the limit, usage and cost of spaces, for Prometheus."""
 
 import pytest
 from tests.support.controller.exposition import families, labelled, series

@@ -1,4 +1,4 @@
-"""What was found by sending the API what nobody should: each is 4xx with a reason, or works."""
+"""Invalid input that once caused errors: each is answered by 4xx with a reason, or works."""
 
 import itertools
 import json
@@ -60,7 +60,7 @@ def test_of_two_contradicting_policies_that_were_checked_at_once_the_second_is_r
         services.create_policies(backend, f"{SENTENCE}lz4", "second")
     assert [one.policy.created_by for one in backend.policy_cache.contents().ordered] == ["first"]
     assert {one.params["engine"] for one in backend.store.assignments()} == {"zstd"}
-    assert backend.store.head().epoch == 1  # and never was in force
+    assert backend.store.head().epoch == 1  # and it was never in force
 
 
 def test_of_two_policies_about_different_tenants_both_stand(backend, monkeypatch):
@@ -72,7 +72,7 @@ def test_of_two_policies_about_different_tenants_both_stand(backend, monkeypatch
         return created(*given)
 
     monkeypatch.setattr(services, "_commit_new", overtaken)
-    seconds = itertools.count(1.0)  # two of one millisecond stand in the order of their names
+    seconds = itertools.count(1.0)  # policies of one millisecond are ordered by their names
     object.__setattr__(backend, "now", lambda: next(seconds))
     services.create_policies(backend, f"{SENTENCE}lz4", "second")
     assert [one.policy.created_by for one in backend.policy_cache.contents().ordered] == ["first", "second"]

@@ -1,4 +1,4 @@
-"""What is logged of a request: enough to find it, nothing that is a secret, one line whatever comes."""
+"""The log of a request: enough to find it, without secrets, in one line for any input."""
 
 import json
 import logging
@@ -55,7 +55,7 @@ def test_a_request_keeps_the_id_that_another_service_gave_it(api, access):
 
 
 def test_an_id_from_nobody_known_is_replaced(api, access):
-    """Others could write the ids of other people's requests into the log."""
+    """Without that, callers without a token could write ids of other requests into the log."""
     for token in (None, "a-wrong-token"):
         api.defaults.pop("HTTP_X_AUTH_TOKEN", None)
         given = {"X-Openstack-Request-Id": GIVEN} | ({"X-Auth-Token": token} if token else {})

@@ -1,4 +1,4 @@
-"""The configuration: what is refused before a worker is forked, and in which words."""
+"""The configuration: errors that are reported before a worker is forked, and their texts."""
 
 import os
 from dataclasses import replace

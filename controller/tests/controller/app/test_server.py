@@ -1,4 +1,4 @@
-"""The real server: gunicorn with two workers, spoken to by our client and command line."""
+"""The real server: gunicorn with two workers, called by Sluice's client and command line."""
 
 import json
 import os
@@ -106,7 +106,7 @@ def test_the_command_line_creates_lists_shows_and_deletes(client, server, token_
 
 
 def test_a_body_without_length_is_refused_on_the_wire(server, token_file):
-    """gunicorn, not the test client: a chunked body must not reach a view as an empty one."""
+    """With gunicorn instead of the test client: a chunked body must not reach a view as an empty one."""
     with socket.create_connection(("127.0.0.1", server.port), 5) as connection:
         connection.sendall(
             b"POST /policies HTTP/1.1\r\nHost: x\r\nX-Auth-Token: " + token_file.read_bytes().strip() + b"\r\n"

@@ -1,4 +1,4 @@
-"""``GET /``: keystoneauth discovers the API by it, also below a prefix."""
+"""``GET /``, by which keystoneauth discovers the API, also below a prefix."""
 
 import contextlib
 
@@ -56,7 +56,7 @@ def adapter_of(url, token_file):
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory, token_file):
-    """An API behind a proxy; it needs no Redis to say what it is."""
+    """An API behind a proxy; it needs no Redis for this document."""
     nowhere = f"redis://127.0.0.1:{free_port()}/0"
     options = {"needs_redis": False, "enable_proxy_headers_parsing": "true", "workers": "1"}
     with ApiServer(tmp_path_factory.mktemp("api"), nowhere, token_file, **options) as running:

@@ -1,4 +1,4 @@
-"""``/bw``: what moves and what may, out of the report in Redis; IOStack's values."""
+"""``/bw``: measured and allowed rates from the report in Redis; IOStack's values."""
 
 import time
 from dataclasses import replace
@@ -74,7 +74,7 @@ PICTURE = BandwidthReport(
 
 @pytest.fixture
 def paint(backend):
-    """A function that puts a picture into Redis, as whoever divides does, ``age`` seconds ago."""
+    """A function that writes a report to Redis, as the allocating host does, ``age`` seconds ago."""
 
     def put(picture=PICTURE, age=0.0):
         at = time.time() - age
@@ -155,7 +155,7 @@ def test_idle_flows_are_listed_beside_active_flows(api, paint, backend):
 
 
 class OneProject:
-    """Keystone's projects, one of which is known."""
+    """Keystone's projects, with one known project."""
 
     def name(self, account):
         return "acme" if account == "AUTH_a" else ""
@@ -215,7 +215,7 @@ def test_an_unknown_filter_of_a_list_is_refused(api, query):
 
 @pytest.mark.parametrize("name", LISTS)
 def test_pages_of_a_list_are_complete(api, paint, name):
-    paint(replace(PICTURE, flows=(*PICTURE.flows, FLOW)))  # two that nothing tells apart
+    paint(replace(PICTURE, flows=(*PICTURE.flows, FLOW)))  # two identical rows
     whole, found, marker = api.get(f"/bw/{name}").json()[name], [], ""
     while marker is not None:
         page = api.get(f"/bw/{name}", {"limit": 1, "marker": marker}).json()

@@ -1,4 +1,4 @@
-"""Promises of bandwidth that the cluster, as it is now, makes nothing of: refused, or doubted in the answer."""
+"""Objectives of bandwidth without effect in the present cluster: refused, or doubted in the answer."""
 
 import re
 import time
@@ -10,15 +10,15 @@ from sluice_core.messages.bandwidth_report import BandwidthReport
 
 @pytest.fixture
 def known(backend):
-    """Nodes tell of these storage policies."""
-    # as if another host's clock were an hour ahead of ours: it does not age while the test runs
+    """Nodes report these storage policies."""
+    # As if another host's clock were an hour ahead: the report does not become old while the test runs.
     picture = BandwidthReport(time.time() + 3600, "h", 1, 1, policies={"0": "gold", "1": "ec42"})
     backend.store.client.set(backend.store.keys.bandwidth, picture.encode())
 
 
 @pytest.fixture
 def write(api):
-    """Ways to promise AUTH_a something under a storage policy; each gives the answer."""
+    """Ways to set an objective of AUTH_a under a storage policy; each returns the answer."""
     sentence = "FOR TENANT AUTH_a DO SET bandwidth WITH get_bw=30MBps storage_policy={}"
 
     def revise(policy):
@@ -168,7 +168,7 @@ def test_a_conflict_names_the_policy_and_the_call_that_deletes_it(api, first, se
     assert refused.status_code == 409, refused.content
     message = refused.json()["error"]["message"]
     policy = api.get(f"/policies/{made.get('policy') if not body else made['id']}").json()
-    assert f"policy `{policy['id']}` promises this tenant something already: `{policy['policy']}`" in message
+    assert f"policy `{policy['id']}` has an objective of this tenant already: `{policy['policy']}`" in message
     told = re.findall(r"`((?:PUT|DELETE) [^`]*)`", message)
     assert told == calls
     for call in told:

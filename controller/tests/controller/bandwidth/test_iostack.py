@@ -26,7 +26,7 @@ def report(**lists):
 
 
 def lines(made):
-    """All lines with their places."""
+    """All lines with their keys."""
     return [
         (server, device, line)
         for server, devices in osinfo_table(made).items()
@@ -135,7 +135,7 @@ def test_the_overview_sums_up_devices_containers_and_methods():
 
 @pytest.fixture(scope="module")
 def words(django_ready):
-    """The words that stand behind ``/bw/`` in the table of URLs."""
+    """The words after ``/bw/`` in the table of URLs."""
     from sluice_controller.app.urls import urlpatterns
 
     found = (re.match(r"bw/([^<>/]+)", str(one.pattern)) for one in urlpatterns)

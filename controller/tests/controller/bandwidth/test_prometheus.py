@@ -1,4 +1,4 @@
-"""``/bw/metrics``: what tenants get and move, for Prometheus."""
+"""``/bw/metrics``: shares and rates of tenants, for Prometheus."""
 
 import math
 import time
@@ -19,7 +19,7 @@ MB = 1e6
 OWNER = {"account": "AUTH_a", "container": "", "method": "GET", "policy": 0}
 MOVED = {"share": 40 * MB, "measured": 39 * MB}
 FLOW = {**OWNER, **MOVED, "floor": 30 * MB, "ceiling": 50 * MB, "met": 25 * MB, "short": 5 * MB}
-#: Nobody has promised it anything.
+#: A flow without an objective.
 FREE = {**FLOW, "share": -1.0, "floor": 0.0, "ceiling": 0.0, "met": 0.0, "short": 0.0}
 NOBODYS = {"account": "", "method": "REPLICATION"}
 PART = {**OWNER, "node": "s1", "side": "storage_node", "device": "sdb1", "share": 20 * MB, "measured": 19 * MB}
@@ -44,7 +44,7 @@ LEFT_OUT, AGE = "sluice_bandwidth_rows_left_out", "sluice_bandwidth_picture_age_
 
 @pytest.fixture
 def paint(backend):
-    """A function that puts a picture into Redis, as whoever divides does, ``age`` seconds ago."""
+    """A function that writes a report to Redis, as the allocating host does, ``age`` seconds ago."""
 
     def put(picture=PICTURE, age=0.0, at=None):
         kept = {"px": int((REPORT_RETENTION - age) * 1000)}
@@ -56,7 +56,7 @@ def paint(backend):
 
 @pytest.fixture
 def read(api):
-    """A function that gives all series: name → labels, as a frozen set of pairs → value; none of them twice."""
+    """A function that returns all series: name → labels, as a frozen set of pairs → value; all of them unique."""
 
     def get(query=""):
         answer = api.get(f"/bw/metrics{query}")
@@ -76,7 +76,7 @@ def read(api):
 
 
 def of(series, **labels):
-    """``what`` → value, of the series with these labels and no others."""
+    """``what`` → value, of the series with exactly these labels."""
     wanted = frozenset(labels.items())
     found = {}
     for key, value in series.items():

@@ -1,4 +1,4 @@
-"""``GET /events``: the log in pages, from a cursor on, narrowed, waited for, and as lines for collectors."""
+"""``GET /events``: the log in pages, after a position, filtered, with a wait, and as lines for collectors."""
 
 import json
 import threading

@@ -1,4 +1,4 @@
-"""Members come and go by themselves: small changes, each of which can be seen, gone back from, and imported."""
+"""Single members are added and removed: small changes, each of which is shown, undone, and imported."""
 
 import pytest
 import yaml

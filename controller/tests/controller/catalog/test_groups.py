@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture
 def named(backend):
-    """Two projects that have names."""
+    """Two projects with names."""
     native = replace(backend.native, tenants={"acme": "AUTH_acme", "beta": "AUTH_beta"})
     object.__setattr__(backend, "native", native)
 

@@ -1,4 +1,4 @@
-"""``/metrics``: what Prometheus reads, and that no name of a tenant is in it."""
+"""``/metrics`` for Prometheus, which contain no name of a tenant."""
 
 import time
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The real server: several workers count together, and every line of the log is an object."""
+"""The real server: several workers count together, and every line of the log is a JSON object."""
 
 import json
 import os
@@ -47,7 +47,7 @@ class JsonApi(Server):
             return False
 
     def counted(self):
-        """How often ``/health`` was answered, by all workers together."""
+        """The number of answers to ``/health``, of all workers together."""
         wanted = 'sluice_api_requests_total{method="GET",route="/health",status="200"} '
         lines = [line for line in self.get("/metrics").splitlines() if line.startswith(wanted)]
         return float(lines[0].removeprefix(wanted)) if lines else 0.0
@@ -63,13 +63,13 @@ def server(tmp_path, redis_server, token_file):
 
 
 def answered(server):
-    """What the log says of ``/health``; each line of it is an object."""
+    """The log records of ``/health``; each line of the log is an object."""
     lines = [json.loads(line) for line in server.log.read_text().splitlines()]
     return [one for one in lines if one.get("route") == "/health"]
 
 
 def ask_until_two_have_answered(server):
-    """How many requests that took; which worker takes a connection is the kernel's choice."""
+    """The number of requests until then; the kernel chooses the worker of a connection."""
     sent, deadline = 0, time.monotonic() + 30
     with ThreadPoolExecutor(REQUESTS) as pool:
         while len({one["process"] for one in answered(server)}) < 2:

@@ -1,4 +1,4 @@
-"""``/nodes``, and how far a policy has come on them."""
+"""``/nodes``, and the enforcement of a policy on them."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""``/nodes`` in pages and narrowed, for clusters of hundreds."""
+"""``/nodes`` in pages and filtered, for clusters of hundreds."""
 
 import time
 

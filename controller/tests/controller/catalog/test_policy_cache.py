@@ -1,4 +1,4 @@
-"""The cache follows the change stream; whatever happens, it shows what a fresh reading shows."""
+"""The cache follows the change stream; after any change it equals a new read."""
 
 from dataclasses import replace
 
@@ -32,7 +32,7 @@ def store(redis_server, monkeypatch):
 
 
 def assert_fresh(cache, store):
-    """``cache`` must show what one shows that has just read everything; returns the ids, oldest first."""
+    """``cache`` must equal a cache that has just read everything; returns the ids, oldest first."""
     seen, fresh = cache.contents(), PolicyCache(store).contents()
     assert (seen.head, seen.policies, seen.epochs) == (fresh.head, fresh.policies, fresh.epochs)
     assert seen.ordered == fresh.ordered
@@ -105,7 +105,7 @@ def test_a_wiped_redis_is_detected_even_at_the_same_epoch(store, changes):
 
 @pytest.mark.parametrize("others", [0, 1, 2])
 def test_changes_that_a_failover_lost_are_forgotten(store, monkeypatch, others):
-    """The server that takes over has the same history; others may have written as many changes to it, or more."""
+    """The server that takes over has the same history; it may have as many changes as the lost ones, or more."""
     monkeypatch.setattr("sluice_controller.catalog.policy_cache._LOOK_AGAIN", 0.0)
     cache = PolicyCache(store)
     store.commit(Draft("t", policies=(policy("a"),)))

@@ -1,4 +1,4 @@
-"""The statuses of policies are those of a fresh reading, whatever happens in between."""
+"""The statuses of policies equal those of a new read, whatever happens in between."""
 
 from dataclasses import replace
 
@@ -31,7 +31,7 @@ def store(redis_server):
 
 @pytest.fixture
 def current(store):
-    """What the statuses are, which must be those that somebody who begins now finds."""
+    """The statuses, which must equal those of a new reader."""
     cache, statuses = PolicyCache(store), PolicyStatuses(store)
 
     def look():
@@ -96,7 +96,7 @@ def test_when_nothing_was_written_one_number_is_read(store, current, monkeypatch
     monkeypatch.setattr(store, "run", lambda operation: asked.append(operation.commands) or run(operation))
     assert statuses.current(contents) is first
     assert asked == [(("HGET", store.keys.versions, "*"),)]
-    # only the state that was written is read
+    # Only the written state is read.
     store.commit(Draft("t", puts=(assignment("e.0"),)))
     asked.clear()
     assert statuses.current(contents) == first

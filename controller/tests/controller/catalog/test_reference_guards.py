@@ -1,4 +1,4 @@
-"""A sentence and the words in it never pass each other by, whoever comes between look and commit of the other."""
+"""A sentence and a change of its words cannot both succeed, whichever comes between check and commit of the other."""
 
 import hashlib
 import io
@@ -23,7 +23,7 @@ class FakeSwiftCodeStore:
 
 @pytest.fixture(autouse=True)
 def words(api, backend):
-    """One of everything that a sentence can use, or that a stereotype or filter can."""
+    """One of each kind of word that a sentence, a stereotype or a filter can use."""
     object.__setattr__(backend, "code", FakeSwiftCodeStore())
 
     def make(path, **body):
@@ -56,7 +56,7 @@ def says(sentence):
     return lambda api: api.post("/policies", {"policy": sentence}, format="json")
 
 
-#: What is used → how to use it, and what using it is answered once it is gone.
+#: The used object → how to use it, and the answer after it was deleted.
 USES = {
     "/registry/gtenants/gold": (says("FOR GROUP gold DO SET noop"), 400),
     "/registry/gcontainers/logs": (says("FOR GROUP logs DO SET noop"), 400),
@@ -108,7 +108,7 @@ def test_a_word_that_comes_into_use_meanwhile_is_not_deleted(api, in_between, th
 def test_a_term_that_goes_meanwhile_does_not_leave_a_sentence_that_cannot_be_read_again(api, in_between, backend):
     in_between(lambda: api.delete("/registry/terms/PAPERS"))
     made = says("FOR TENANT AUTH_a WHEN OBJECT_TYPE = PAPERS DO SET noop")(api)
-    # without the term the word is an extension of files
+    # Without the term the word is a file extension.
     assert made.status_code == 201, made.content
     ((policy, _),) = backend.store.policies()
     assert policy.plan["condition"] == ["type", ["papers"]]

@@ -1,4 +1,4 @@
-"""Global controllers by the API: uploaded stopped, started, stopped with all that they set, shown where they run."""
+"""Global controllers by the API: uploaded as stopped, started, stopped with their assignments, shown with hosts."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_controller_comes_stopped_and_says_of_itself_what_it_is(api, uploaded)
 
 def test_controllers_are_shown_on_live_actor_hosts(api, backend, uploaded, post):
     started = post("start")
-    assert (started["state"], started["reason"]) == ("starting", "no actor host has taken it up yet")
+    assert (started["state"], started["reason"]) == ("starting", "no actor host has started it yet")
     backend.store.host_report("h1", told())
     backend.store.host_report("h2", {**told(), "at": time.time() - 100})
     shown = api.get(PATH).json()

@@ -1,6 +1,6 @@
-"""The commands of docs/admin/code.md, in their order, with the examples that they name.
+"""The commands of docs/admin/code.md, in their order, with its examples.
 
-What docs/admin/controllers.md shows is tried here.
+The examples of docs/admin/controllers.md are tried here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ COMMANDS = [shlex.split(line) for line in PAGE.splitlines() if line.startswith("
 
 
 def asked(words):
-    """Method, path and what is sent."""
+    """Method, path and body."""
     method = words[words.index("-X") + 1] if "-X" in words else "GET"
     (path,) = [one.removeprefix("$SLUICE_URL") for one in words if one.startswith("$SLUICE_URL")]
     if "--data-binary" in words:

@@ -1,4 +1,4 @@
-"""Filters that are installed with the software: ``/filters/{keyword}`` shows each that is listed, and changes none."""
+"""Filters that are installed with the software: ``/filters/{keyword}`` shows each listed one, and changes none."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Workload metrics that are uploaded: stopped when they come, words of the language once they are started."""
+"""Uploaded workload metrics: stopped at first, words of the language once they are started."""
 
 from __future__ import annotations
 

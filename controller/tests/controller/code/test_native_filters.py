@@ -1,4 +1,4 @@
-"""Native filters that are uploaded: tried in a child before anything is stored, rolled back, for administrators."""
+"""Uploaded native filters: tried in a child before they are stored, rolled back, for administrators."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from sluice_filters.api import Filter
 class Invert(Filter):
     info = ActionInfo("invert", FILTER, "change nothing at all", on_put=False, on_get=True)
 """
-#: Reads nothing but what it has written itself.
+#: Reads only what it has written itself.
 FORGETFUL = INVERT.replace('record["key"] for', "7 for").replace("KEY = 255", "KEY = 7")
 PATH = "/filters/invert/data"
 

@@ -1,4 +1,4 @@
-"""Native code is for administrators only, whatever a policy file says of filters."""
+"""Native code is for administrators only, whatever rules a policy file has for filters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ VERA = Identity.from_user("u-vera", "vera", "acme-id", "acme", ("vetter", "reade
 NATIVE = {"keyword": "invert", "environment": "native"}
 OF_VOLUMES = {"keyword": "rot", "environment": "nbdkit", "reverse": True}
 ISOLATED = {"keyword": "scramble", "environment": "wasm", "language": "wasm"}
-#: An operator who lets vetters look after isolated filters.
+#: An operator who lets the role `vetter` manage isolated filters.
 VETTERS = "".join(
     f'"sluice:filters:{what}": "role:admin or role:vetter"\n' for what in ("register", "update", "upload", "rollback")
 )
@@ -23,7 +23,7 @@ VETTERS = "".join(
 
 @pytest.fixture
 def people(backend, config, code_swift, tmp_path):
-    """A function that gives somebody's client, under an operator's rules."""
+    """A function that returns a user's client, under an operator's rules."""
     from django.test import override_settings
     from tests.support.controller.checked_client import CheckedClient
 

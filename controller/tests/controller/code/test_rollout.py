@@ -1,4 +1,4 @@
-"""How far uploaded code has come on the nodes, and waiting for it."""
+"""The roll-out of uploaded code on the nodes, and waiting for it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sluice_core.store.records import Head
 
 NOW = 1000.0
 UPLOAD = Upload("invert", "native", "python", "Invert", "a" * 64, 5, revision=3)
-#: Of a node that has revision 2 and says why.
+#: The report of a node that has revision 2 and the reason for it.
 REASON = {"upload/invert": "line 1: no such module"}
 
 

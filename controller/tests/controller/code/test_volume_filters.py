@@ -1,4 +1,4 @@
-"""Filters of volumes that are uploaded: shared objects, described by their registration, for administrators."""
+"""Uploaded filters of volumes: shared objects, described by their registration, for administrators."""
 
 from __future__ import annotations
 

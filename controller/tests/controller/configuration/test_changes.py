@@ -1,4 +1,4 @@
-"""``/changes``: who changed what when, in pages, with filters, and honest about what was forgotten."""
+"""``/changes``: the log of changes, in pages, with filters, and with the fact that older ones were removed."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""``POST /policies/{id}/undo``: one policy as it was before its last change."""
+"""``POST /policies/{id}/undo``: the state of one policy before its last change."""
 
 import pytest
 

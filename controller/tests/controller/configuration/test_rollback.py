@@ -1,4 +1,4 @@
-"""``POST /changes/{epoch}/rollback``: the configuration as it stood, as a new change."""
+"""``POST /changes/{epoch}/rollback``: an earlier configuration, as a new change."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings

@@ -1,4 +1,4 @@
-"""What the last change did is undone by rolling back to the one before it, after a look at the plan."""
+"""The last change is undone by rolling back to the one before it, after a look at the plan."""
 
 import pytest
 
@@ -9,7 +9,7 @@ LISTS = (
 )  # fmt: skip
 FILTER = {"keyword": "scramble", "environment": "wasm", "language": "wasm", "main": "x"}
 NO_MEMBERS = {"containers": []}
-#: Of each sort of thing: what makes one, where it is then, and what changes it.
+#: For each kind of object: the request that creates it, its path then, and a request that changes it.
 THINGS = {
     "a group": ("/registry/gtenants", {"name": "g", "tenants": ["AUTH_a"]}, "/g", {"tenants": ["AUTH_b"]}),
     "a group of containers": (
@@ -40,12 +40,12 @@ def send(api):
 
 @pytest.fixture
 def now(api):
-    """Everything that a person sees of the configuration."""
+    """Everything of the configuration that the API shows."""
 
     def look():
         seen = {path: api.get(path).json() for path in LISTS}
         for one in seen["/policies"]["policies"]:
-            # a policy that comes back is another version of it, since another change
+            # A restored policy has another version, because of the further change.
             for name in ("version", "epoch", "enforced", "firings"):
                 del one[name]
         return seen
@@ -55,7 +55,7 @@ def now(api):
 
 @pytest.fixture
 def undo(api, backend, now):
-    """Undo the last change: the plan changes nothing, and what is planned is done."""
+    """Undo the last change: the plan changes nothing, and the planned changes are made."""
 
     def last():
         epoch, before = backend.store.head().epoch, now()
@@ -69,7 +69,7 @@ def undo(api, backend, now):
 
 
 def make(send, thing):
-    """The path of a new thing."""
+    """The path of a new object."""
     path, body, name, _ = THINGS[thing]
     made = send("post", path, body)
     return f"{path}{name}" if name else f"{path}/{made['id']}"

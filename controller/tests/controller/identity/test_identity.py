@@ -1,4 +1,4 @@
-"""Requests by people of Keystone's: what the middleware leaves in the environment decides, nothing else does."""
+"""Requests by users of Keystone: only the middleware's values in the environment decide."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ UNA = Identity.from_user("u-una", "una", roles=("member", "reader"))
 ADA = replace(Identity.from_user("u-ada", "ada", "acme-id", "acme", ("admin", "member", "reader")), is_admin=True)
 
 OWN = "FOR CONTAINER AUTH_acme-id/logs DO SET noop"
-#: Headers by which keystonemiddleware tells others; a client that sends them gains nothing.
+#: Headers with which keystonemiddleware passes an identity on; a client that sends them gains nothing.
 SPOOFED = {
     "X-Identity-Status": "Confirmed",
     "X-Roles": "admin",
@@ -28,7 +28,7 @@ SPOOFED = {
 
 @pytest.fixture
 def keystone(backend, config):
-    """A function that gives the client of somebody, or of nobody."""
+    """A function that returns the client of a user, or one without a token."""
     from django.test import override_settings
     from tests.support.controller.checked_client import CheckedClient
 
@@ -124,7 +124,7 @@ def test_lists_show_what_one_may_see_and_their_pages_are_full(keystone):
 
 
 def test_whoever_may_list_sees_no_more_of_others_for_that(keystone, tmp_path):
-    """A policy file may let people list policies whatever their project, which is none here or theirs."""
+    """A policy file may let users list policies in any project; they see no project here, or their own."""
     from django.conf import settings
     from django.test import override_settings
 
@@ -218,10 +218,10 @@ def test_an_operation_whose_rule_nobody_declares_is_reported_and_refuses(keyston
 
     @openapi.operation("GET /bare", "sluice:none:such", None)
     def bare(view: View, request):
-        """Nothing."""
+        """An operation without an effect."""
         raise AssertionError
 
-    assert [one.msg for one in check_operations()] == ["`GET /bare` names `sluice:none:such`, which is no rule"]
+    assert [one.msg for one in check_operations()] == ["`GET /bare` names `sluice:none:such`, which is not a rule"]
     request = type("Request", (), {"user": ADA, "method": "GET"})
     view = routes.make_view(known)()
     view.request = request
@@ -237,7 +237,7 @@ def test_a_call_that_two_operations_answer_is_an_error(monkeypatch):
     monkeypatch.setattr(routes, "OPERATIONS", known)
 
     def twice(view: View, request):
-        """Nothing."""
+        """An operation without an effect."""
 
     for _ in range(2):
         openapi.operation("GET /twice", "open", None)(twice)
@@ -260,7 +260,7 @@ def test_a_path_asks_for_no_token_only_where_all_its_operations_are_open(monkeyp
     monkeypatch.setattr(openapi, "OPERATIONS", known := [])
 
     def shown(view: View, request):
-        """Nothing."""
+        """An operation without an effect."""
 
     openapi.operation("GET /both", OPEN, None)(shown)
     assert routes.make_view(known).permission_classes == (routes.AllowAny,)

@@ -1,4 +1,4 @@
-"""Keystone's middleware before Django, and what is refused of its options (the functional tests have a Keystone)."""
+"""Keystone's middleware before Django, and errors of its options (the functional tests have a Keystone)."""
 
 import io
 
@@ -12,7 +12,7 @@ from sluice_controller.identity.caller import AWAY, CHALLENGE, IDENTITY
 from sluice_controller.identity.projects import REMEMBERED, ProjectAccounts
 from sluice_core.errors import CallerError, PeerError
 
-# what keystonemiddleware imports of the standard library
+# modules of the standard library that keystonemiddleware imports
 pytestmark = pytest.mark.filterwarnings("ignore:'cgi' is deprecated:DeprecationWarning")
 
 GOOD = """\
@@ -121,7 +121,7 @@ def test_an_invalid_line_is_not_repeated_in_errors(written, tmp_path):
 
 @pytest.fixture
 def door(written):
-    """The door before an application that keeps what it got, with a Keystone that is away."""
+    """The middleware before an application that records its requests, with a Keystone that is unreachable."""
     from sluice_controller.identity.keystone import KeystoneMiddleware, read_conf
 
     got = {}
@@ -174,7 +174,7 @@ def test_identity_headers_of_a_client_are_removed(door):
 def test_a_token_that_nobody_can_validate_is_marked_not_refused(door):
     for headers in ({"HTTP_X_AUTH_TOKEN": "t"}, {"HTTP_X_AUTH_TOKEN": "t", "HTTP_X_SERVICE_TOKEN": "s"}):
         got = door(**headers)
-        assert "keystone is away" in got[AWAY]
+        assert "keystone is unreachable" in got[AWAY]
         assert IDENTITY not in got
 
 

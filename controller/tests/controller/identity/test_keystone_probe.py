@@ -1,4 +1,4 @@
-"""``/health`` names Keystone where it says who asks; it is asked seldom, however often somebody looks."""
+"""``/health`` has Keystone if it authenticates callers; requests to Keystone are rare, however often it is called."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from sluice_aio.base.ports import free_port
 from sluice_controller.identity.keystone_probe import PATIENCE, REMEMBERED, KeystoneProbe, probe_for, reachable
 
-# what keystonemiddleware imports of the standard library
+# modules of the standard library that keystonemiddleware imports
 pytestmark = pytest.mark.filterwarnings("ignore:'cgi' is deprecated:DeprecationWarning")
 
 CONF = """\
@@ -27,7 +27,7 @@ project_domain_id = default
 
 
 class Answering(BaseHTTPRequestHandler):
-    """Answers with the server's status, and remembers what it was asked."""
+    """Answers with the server's status, and records its requests."""
 
     def do_GET(self):
         self.server.asked.append((self.path, dict(self.headers)))
@@ -36,7 +36,7 @@ class Answering(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *args):
-        """Nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What the API says that one may do is what it lets one do."""
+"""The permissions that the API shows are those that it grants."""
 
 import re
 from dataclasses import replace
@@ -21,7 +21,7 @@ UNA = Identity.from_user("u-una", "una", roles=("member", "reader"))
 NOBODY = Identity.from_user("u-nobody", "nobody", "acme-id", "acme")
 PEOPLE = [ADA, ALICE, RITA, STEVE, ULF, UNA, NOBODY]
 
-#: Calls about things, by the name of their operation; ``{target}`` is a container of its own for each.
+#: Calls about objects, by the name of their operation; ``{target}`` is a container of its own for each.
 ABOUT_THINGS = {
     "policies:create": ("POST", "/policies", "FOR CONTAINER {target} DO SET {filter}"),
     "policies:check": ("POST", "/policies/check", "FOR CONTAINER {target} DO SET {filter}"),
@@ -44,12 +44,12 @@ ABOUT_THINGS = {
     "motifs:detach": ("DELETE", "/motifs/{account}/c/o", None),
     "spaces:show": ("GET", "/spaces/{account}", None),
 }
-#: Asked of some requests about volumes of Cinder's alone; ``volumes/`` tries them.
+#: Rules of only some requests about volumes of Cinder; ``volumes/`` tests them.
 OF_SOME_REQUESTS = {"volumes:adopt", "volumes:force_detach"}
 
 
 def ask_keystone(self, name):
-    """The ids of the projects that are called so; what only several are called is refused."""
+    """The ids of the projects with this name; a name of several projects is refused."""
     if name == "twins":
         raise CallerError("project `twins` is the name of 2 projects")
     return [f"{name}-id"] if name in ("acme", "umbrella") else []
@@ -57,7 +57,7 @@ def ask_keystone(self, name):
 
 @pytest.fixture
 def keystone(backend, config, monkeypatch):
-    """A function that gives the client of somebody."""
+    """A function that returns the client of a user."""
     from django.test import override_settings
 
     monkeypatch.setattr(ProjectAccounts, "_ask", ask_keystone)
@@ -67,7 +67,7 @@ def keystone(backend, config, monkeypatch):
 
 @pytest.fixture
 def forbidden(keystone):
-    """Whether an operation about a thing of ``account`` is answered 403."""
+    """Whether an operation on an object of ``account`` is answered by 403."""
 
     def ask(who, operation, account, word="noop"):
         method, path, text = ABOUT_THINGS[operation]
@@ -97,7 +97,7 @@ def permissions(client, **query):
 
 
 def plain_call(call):
-    """Method, path and body of a call whose names are nobody's."""
+    """Method, path and body of a call whose names belong to no project."""
     method, _, path = call.partition(" ")
     return method, re.sub(r"\{\w+\}", "none", path), {} if method in ("POST", "PUT") else None
 
@@ -110,7 +110,7 @@ def test_without_a_target_it_says_what_is_not_refused_to_ones_own(keystone, forb
     found = {}
     for name in said.keys() - OF_SOME_REQUESTS:
         if name.endswith("_all"):
-            found[name] = who is ADA  # decides what lists show, and refuses nothing
+            found[name] = who is ADA  # it selects the rows of lists, and refuses nothing
         elif name in ABOUT_THINGS:
             if not name.startswith("stereotypes:"):
                 found[name] = not forbidden(who, name, f"AUTH_{who.project_id or 'acme-id'}")

@@ -1,4 +1,4 @@
-"""Who may do what: the rules' defaults, and what a policy file makes of them."""
+"""Permissions: the rules' defaults, and the effect of a policy file."""
 
 import itertools
 import os
@@ -37,7 +37,7 @@ TARGETS = {
 }
 READS = {"own", "own object", "own, not self-service", "own account"}
 WRITES = {"own", "own object"}
-#: Operation → who → what it may be done to; administrators may do everything, all others nothing.
+#: Operation → role → targets on which it is allowed; administrators may do everything, all others nothing.
 OF_THINGS = {
     "sluice:policies:create": {ALICE: WRITES},
     "sluice:policies:delete": {ALICE: WRITES},
@@ -55,7 +55,7 @@ OF_THINGS = {
 }
 PEOPLE = (ALICE, RITA, OLGA, NOBODY, UNSCOPED)
 READERS = {ALICE, RITA, OLGA, UNSCOPED}
-#: What is about no thing of anybody's and may be read by more than administrators.
+#: Operations about no project's object, which not only administrators may read.
 OF_NOTHING = {
     "sluice:aliases:list": READERS,
     "sluice:aliases:show": READERS,
@@ -101,7 +101,7 @@ def test_what_may_be_done_to_the_cluster(rules, rule):
 
 def test_whatever_changes_the_cluster_is_an_administrators(rules):
     calls = calls_by_rule()
-    calls["sluice:policies:complete"] = []  # which has its text in a body, and changes nothing
+    calls["sluice:policies:complete"] = []  # its text is in a body, and it changes nothing
     for one in RULES:
         if one.needs_no_target and any(not call.startswith("GET ") for call in calls[one.name]):
             assert one.name not in OF_NOTHING
@@ -205,7 +205,7 @@ BAD_FILES = [
     ("- a", "sluice.E015", "expected names of rules"),
     ("{{{", "sluice.E015", "cannot be used"),
     ('"admin": "((("', "sluice.E015", "which is no rule"),
-    ('"admin": 5', "sluice.E015", "is no text"),
+    ('"admin": 5', "sluice.E015", "is not a text"),
 ]
 
 

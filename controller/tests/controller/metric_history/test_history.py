@@ -1,4 +1,4 @@
-"""``/metrics/history``: series out of a real Redis, who may read them, and what is refused."""
+"""``/metrics/history``: series from a real Redis, their readers, and refused requests."""
 
 import struct
 from dataclasses import replace
@@ -23,7 +23,7 @@ ADA = replace(Identity.from_user("u-ada", "ada", "acme-id", "acme", ("admin", "r
 
 
 class Kept:
-    """Series that are kept at :data:`NOW`."""
+    """Series in Redis at :data:`NOW`."""
 
     def __init__(self, backend):
         self.backend = backend
@@ -55,14 +55,14 @@ def kept(backend):
 
 @pytest.fixture
 def people(kept, config):
-    """A function that gives the client of somebody of Keystone's."""
+    """A function that returns the client of a user of Keystone."""
     from django.test import override_settings
 
     from sluice_controller.catalog.backend import current_backend
 
     with override_settings(SLUICE=replace(config, auth="keystone")):
         object.__setattr__(current_backend(), "now", kept.backend.now)
-        object.__setattr__(current_backend(), "projects", None)  # there is no Keystone to ask
+        object.__setattr__(current_backend(), "projects", None)  # without a Keystone
         yield lambda identity: CheckedClient(**{IDENTITY: identity})
 
 
@@ -148,7 +148,7 @@ def test_rows_for_spreadsheets(api, kept):
     [
         ("PUTS_SEX/history", 404, "no metric `PUTS_SEX`, did you mean `PUTS_SEC`"),
         ("PUTS_SEC/history?target=AUTH_x", 404, "no history of `PUTS_SEC` of `AUTH_x` is kept: only the busiest"),
-        ("PUTS_SEC/history", 404, "no history of `PUTS_SEC` of the cluster is kept: nothing of it was measured lately"),
+        ("PUTS_SEC/history", 404, "no history of `PUTS_SEC` of the cluster is kept: it was not measured lately"),
         ("PUTS_SEC/history?target=AUTH_x/c/o", 400, "`target` is `AUTH_x/c/o`, but `PUTS_SEC` is of"),
         ("NODE_CPU/history?rest=tenant", 400, "`rest` is `tenant`, expected"),
         ("PUTS_SEC/history?rest=tenant&target=AUTH_a", 400, "beside `rest`"),
@@ -180,7 +180,7 @@ def test_a_reader_sees_the_history_of_its_project_and_no_other(people, kept):
         people(RITA).delete("/metrics/history?target=AUTH_acme-id"),
     ]
     assert [one.status_code for one in refused] == [403] * len(refused)
-    # nor does an answer tell whether somebody else's history is there
+    # Nor does an answer tell whether the history of another project exists.
     assert len({one.json()["error"]["message"].partition("it takes")[0] for one in refused[:2]}) == 1
 
 
@@ -222,7 +222,7 @@ def test_only_history_is_away_with_the_redis_of_its_own(api, kept, backend):
 
 
 class Projects:
-    """As much of Keystone as says which projects there are: these, of which it lists some."""
+    """The part of Keystone that returns projects: these, of which it lists some."""
 
     def __init__(self, *names, listed=None):
         self.names, self.listed, self.asked = names, names if listed is None else listed, []

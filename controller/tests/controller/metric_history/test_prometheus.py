@@ -1,4 +1,4 @@
-"""A Prometheus in place of our own history: what it is asked, and how its answers are read."""
+"""A Prometheus instead of Sluice's own history: the queries to it, and the reading of its answers."""
 
 import json
 import threading
@@ -66,7 +66,7 @@ def test_a_series_has_an_expression_where_it_is_exported(key, expression):
 
 
 class Answering(HTTPServer):
-    """Answers each query with what ``values`` has for its function, and remembers the queries."""
+    """Answers each query with the ``values`` of its function, and records the queries."""
 
     def __init__(self, values, body=None):
         super().__init__(("127.0.0.1", 0), Answer)
@@ -90,12 +90,12 @@ class Answer(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_):
-        """Nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
 def prometheus():
-    """A function that starts a server with such values."""
+    """A function that starts a server with the given values."""
     servers = []
 
     def start(values, body=None):

@@ -1,4 +1,4 @@
-"""Ranges of time: what may be said, whole steps, and which resolution has them."""
+"""Ranges of time: valid parameters, whole steps, and their resolution."""
 
 import pytest
 

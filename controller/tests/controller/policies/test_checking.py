@@ -1,4 +1,4 @@
-"""``/policies/check``: what a sentence means and whom it would override, before it is a policy."""
+"""``/policies/check``: the meaning of a sentence and the policies that it would override, before it is a policy."""
 
 import pytest
 
@@ -7,7 +7,7 @@ TENANT = "FOR TENANT AUTH_a DO SET compression, SET encryption"
 
 @pytest.fixture
 def check(api):
-    """What the API says of one sentence."""
+    """The API's answer about one sentence."""
 
     def ask(sentence, status=200, **body):
         answer = api.post("/policies/check", {"policy": sentence, **body}, format="json")
@@ -34,7 +34,7 @@ def test_it_names_the_actions_that_a_narrower_sentence_takes_the_place_of(check,
     wide = create(TENANT)["id"]
     create("FOR TENANT AUTH_b DO SET compression")
     found = check("FOR CONTAINER AUTH_a/logs DO SET noop")
-    # encryption is inherited
+    # encryption is inherited by narrower scopes
     assert words(found["overrides"]) == [(wide, "compression", "narrower")]
     assert (found["overridden_by"], found["more_overridden"]) == ([], False)
 
@@ -83,7 +83,7 @@ def test_another_text_of_a_policy_is_checked_without_that_policy(check, create):
     text = "FOR TENANT AUTH_a DO SET compression WITH engine=gzip"
     assert "already" in check(text, 409)["message"]
     found = check(text, replaces=mine)
-    # it keeps its age
+    # the policy keeps its age
     assert (words(found["overridden_by"]), found["overrides"]) == ([(newer, "compression", "newer")], [])
     assert "one sentence" in check(f"{text}; FOR CLUSTER DO SET noop", 400, replaces=mine)["message"]
     assert "there is no policy `none`" in check(text, 404, replaces="none")["message"]

@@ -1,4 +1,4 @@
-"""``/policies/complete``: what may be written next, out of the registry, for whom it may be shown to."""
+"""``/policies/complete``: the words that may follow, from the registry, for callers that may see them."""
 
 from dataclasses import replace
 

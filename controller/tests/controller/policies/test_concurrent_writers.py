@@ -1,6 +1,6 @@
 """Static policies that two requests write at once never contradict each other: the second is checked against the first.
 
-The other request comes when the first has been checked and not yet been committed.
+The other request comes when the first has been checked and not been committed yet.
 """
 
 import pytest

@@ -1,6 +1,6 @@
-"""What ``sluice-dsl check`` says of every sentence of the documentation is what the API says of it.
+"""``sluice-dsl check`` and the API give the same result for every sentence of the documentation.
 
-The API's cluster runs a motif daemon and has the volumes that the pages name; nothing is registered on it.
+The API's cluster runs a motif daemon and has the volumes of the pages; nothing is registered on it.
 """
 
 import io
@@ -21,7 +21,7 @@ from sluice_volumes.messages import VolumeRecord
 
 ROOT = Path(__file__).resolve().parents[4]
 PAGES = [*ROOT.glob("docs/**/*.md"), *ROOT.glob("*.md"), *ROOT.glob("*/*.md")]
-#: A block of sentences, one that is indented, and one in quotes: of a command, of JSON, of running text.
+#: A block of sentences, an indented one, and one in quotes: of a command, of JSON, of running text.
 FORMS = (
     re.compile(r"^```sluice\n(?P<text>.*?)^```", re.M | re.S),
     re.compile(r"(?P<text>(?:^ {4}FOR .*\n)+)", re.M),
@@ -31,7 +31,7 @@ VOLUMES = ("data1",)
 
 
 def documented():
-    """Each text that a page shows, and each sentence of one that shows several."""
+    """Each text on a page, and each sentence of a text with several."""
     found = {}
     for page in sorted(set(PAGES)):
         for form in FORMS:
@@ -59,13 +59,13 @@ def whole_cluster(backend):
 
 
 def printed(problem):
-    """A problem of an answer as the command prints it."""
+    """A problem of an answer in the form that the command prints."""
     shown = "\n".join("  " + line for line in problem["caret"].split("\n"))
     return f"{problem['severity']}: line {problem['line']}, column {problem['column']}: {problem['message']}\n{shown}\n"
 
 
 def said_online(api, text):
-    """The verdict, and everything that is said of ``text``."""
+    """The verdict, and all problems of ``text``."""
     answer = api.post("/policies/check", {"policy": text}, format="json")
     body = answer.json()
     if answer.status_code == 200:

@@ -1,4 +1,4 @@
-"""``GET /effective``: the same answer as a node gives, and a reason for everything else."""
+"""``GET /effective``: the same result as on a node, and the reasons for all overridden actions."""
 
 import tempfile
 import time

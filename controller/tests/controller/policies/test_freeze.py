@@ -1,4 +1,4 @@
-"""What is kept of a policy reads as what it does."""
+"""The sentence of a kept policy has the meaning of its assignments."""
 
 import pytest
 from hypothesis import given

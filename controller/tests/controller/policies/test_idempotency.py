@@ -1,4 +1,4 @@
-"""Creating with ``Idempotency-Key``: once, however often and wherever it is asked for."""
+"""Creation with ``Idempotency-Key``: once, however often and wherever the request is repeated."""
 
 import threading
 
@@ -33,7 +33,7 @@ def test_the_same_request_again_creates_nothing_and_answers_the_same(api, backen
 def test_another_key_or_another_text_is_another_request(api, backend):
     assert post(api, "FOR TENANT AUTH_a DO SET noop", "k1").status_code == 201
     assert post(api, "FOR TENANT AUTH_b DO SET noop", "k1").status_code == 201
-    assert post(api, "FOR TENANT AUTH_a DO SET noop", "k2").status_code == 409  # contradicts the first
+    assert post(api, "FOR TENANT AUTH_a DO SET noop", "k2").status_code == 409  # contradicts the first policy
     assert len(backend.store.policies()) == 2
 
 
@@ -74,14 +74,14 @@ def test_a_request_whose_answer_was_lost_after_the_change_is_known_again(api, ba
 
 
 def test_two_equal_requests_at_once_create_one_policy(api, backend):
-    """The second looks before the first has committed, and finds it in its way afterwards."""
+    """The second request reads before the first has committed, and then conflicts with its policy."""
     together = threading.Barrier(2, timeout=20)
     original = services.compile_text
     answers, met = [], threading.local()
 
     def meet(*given):
         found = original(*given)
-        if not hasattr(met, "once"):  # whoever is refused then compiles again
+        if not hasattr(met, "once"):  # the refused request then compiles again
             met.once = True
             together.wait()
         return found

@@ -1,4 +1,4 @@
-"""The list of policies: chosen, counted, in pages forwards and backwards."""
+"""The list of policies: filtered, counted, in pages forwards and backwards."""
 
 import itertools
 
@@ -12,7 +12,7 @@ from sluice_core.store.records import Draft
 
 
 class At:
-    """A policy at a place in the list."""
+    """A policy at a position in the list."""
 
     def __init__(self, number):
         self.position = (number // 2, f"{number % 2}")

@@ -1,4 +1,4 @@
-"""Sentences over metrics of nodes, as the API knows them."""
+"""Sentences over metrics of nodes in the API."""
 
 import time
 

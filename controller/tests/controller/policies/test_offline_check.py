@@ -1,6 +1,6 @@
-"""``sluice-dsl check`` and the API give one answer, over the whole shipped catalogue and the bounds of each parameter.
+"""``sluice-dsl check`` and the API give one result, over the whole shipped catalogue and the bounds of each parameter.
 
-The API's catalogue tries filters as they are installed; the offline one knows their descriptions and named checks.
+The API's catalogue loads filters as they are installed; the offline one has their descriptions and named checks.
 """
 
 import pytest
@@ -18,13 +18,13 @@ from sluice_motifs.templates.registry import load_templates
 
 OFFLINE = offline_catalogue()
 NATIVE = build_catalogue()
-#: Of a cluster with volumes, and with a motif daemon and what that announces.
+#: The catalogue of a cluster with volumes, and with a motif daemon and its templates.
 API = with_motifs(
     with_volumes(NATIVE, unknown_volumes(NATIVE.account), tuple),
     {one.keyword: one.info for one in described_templates(load_templates())},
 )
 FILTERS = load_filters()
-#: What is given beside the parameter that is tried.
+#: Further parameters besides the tried one.
 NEEDED = {
     "tagging": {"name": "colour", "value": "blue"},
     "downsample": {"time": "t", "interval": "1h", "values": "v"},
@@ -33,7 +33,7 @@ NEEDED = {
     "replication": {"max_bw": "1MBps"},
     "motif": {"template": "duplicate_of", "source": "t/c/o"},
 }
-#: Of every type, none and all of which are right somewhere.
+#: Values of every type, of which none and all are valid for some parameter.
 ODD = (
     *(
         "",
@@ -59,7 +59,7 @@ ODD = (
     *("true", "No", "perhaps", "none", "tab", "tabs", "default", "sha256", "x" * 64, "x" * 65, "x" * 257, "x" * 3000),
     *("age >= 18", "age >", "name LIKE 'a%' AND NOT (b IS NULL)", "(" * 100, "a = 'open", "_1", "_0"),
 )
-#: Parameters that are right by themselves.
+#: Parameters that are valid by themselves.
 TOGETHER = [
     ("csv_select", {"columns": "name", "header": "no"}),
     ("csv_select", {"columns": "_1,_2", "header": "no"}),
@@ -83,7 +83,7 @@ def sentence(keyword, params):
 
 
 def answer(text, catalogue):
-    """Plan and warnings, or everything that the sentence is refused for."""
+    """Plan and warnings, or all problems of the sentence."""
     try:
         (compiled,) = compile_text(text, catalogue)
     except PolicyErrors as refused:
@@ -92,7 +92,7 @@ def answer(text, catalogue):
 
 
 def bounds(parameter):
-    """The ends of its ranges and what is next to them: the other parameter's value, and this one's."""
+    """The ends of its ranges and the values next to them: the other parameter's value, and this one's."""
     ranges = [({parameter.range_by: str(one.value)}, one.minimum, one.maximum) for one in parameter.ranges]
     for beside, low, high in [*ranges, ({}, parameter.minimum, parameter.maximum)]:
         for end in (low, high):
@@ -102,7 +102,7 @@ def bounds(parameter):
 
 
 def tries(info, needed):
-    """Parameters to be tried beside those needed: every name with every sort of value, and names that there are not."""
+    """Parameters to try besides the needed ones: every name with every type of value, and unknown names."""
     yield {}
     yield needed
     for one in info.parameters:
@@ -135,7 +135,7 @@ def test_conditions_on_metrics_never_differ(metric):
 
 
 def differences(keyword, info, needed):
-    """Try ``keyword`` both ways; gives the accepted parameters."""
+    """Try ``keyword`` both ways; return the accepted parameters."""
     accepted, refused = [], 0
     for params in tries(info, needed):
         text = sentence(keyword, params)
@@ -153,7 +153,7 @@ def differences(keyword, info, needed):
 @pytest.mark.parametrize("keyword", sorted(keyword for keyword, info in OFFLINE.actions.items() if info.available))
 def test_the_offline_check_and_the_api_never_differ(keyword):
     accepted = differences(keyword, API.actions[keyword], NEEDED.get(keyword, {}))
-    for params in accepted if keyword in FILTERS else ():  # and a node can make of it what it says
+    for params in accepted if keyword in FILTERS else ():  # and a node can create the filter
         FILTERS[keyword](params)
 
 

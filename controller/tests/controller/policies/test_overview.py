@@ -1,4 +1,4 @@
-"""``/overview``: counts of everything for administrators, of their own policies for others."""
+"""``/overview``: counts of everything for administrators, of their own policies for other callers."""
 
 import time
 from dataclasses import replace
@@ -19,7 +19,7 @@ UNA = Identity.from_user("u-una", "una", roles=("reader",))
 
 @pytest.fixture
 def cluster(api, backend, create):
-    """Three nodes, two hosts, five policies of which one is acme's."""
+    """Three nodes, two hosts, five policies of which one belongs to acme."""
     store = backend.store
     own = create("FOR CONTAINER AUTH_acme-id/logs WHEN PUTS_SEC > 3 DO SET noop")["id"]
     others = [create(f"FOR TENANT AUTH_{number} WHEN PUTS_SEC > 3 DO SET noop")["id"] for number in range(3)]

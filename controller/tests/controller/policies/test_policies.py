@@ -1,6 +1,6 @@
-"""``/policies`` on a real Redis; every answer is also held against the schema (see conftest).
+"""``/policies`` on a real Redis; every answer is also compared with the schema (see conftest).
 
-What docs/reference/rest-api.md shows is tried here.
+The examples of docs/reference/rest-api.md are tried here.
 """
 
 import threading
@@ -253,7 +253,7 @@ def test_if_match_guards_a_deletion(api, create):
 
 
 def fire(backend, policy_id, member="", when=True):
-    """What an actor does when its condition holds."""
+    """The writes of an actor when its condition holds."""
     one = backend.policy_cache.contents().policies[policy_id]
     put = assignment_for(policy_id, one.plan, 0, one.policy.created, when, member)
     backend.store.commit(Draft("host", puts=(put,), states=(PolicyState(policy_id, "active"),)))

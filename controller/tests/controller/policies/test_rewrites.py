@@ -1,4 +1,4 @@
-"""Rewrites by the API: ordered, shown as far as rewriters have come, paused, ended, forgotten."""
+"""Rewrites by the API: created, shown with their progress, paused, ended, deleted."""
 
 import time
 from dataclasses import replace
@@ -48,7 +48,7 @@ def order(target="AUTH_a", to="plain", **more):
 
 
 def finish(run, job, **counts):
-    """What a rewriter does with a job without containers."""
+    """The writes of a rewriter for a job without containers."""
     unit = run(operations.claim_unit, job)
     run(operations.report_unit, unit, "", RewriteCounts(**counts), more={"listings": -1}, lease=0)
 
@@ -344,7 +344,7 @@ def test_no_rewriter_has_a_job_before_it_is_certain(post, run, monkeypatch):
 
 
 def test_jobs_of_sentences_stand_where_they_were_ordered(api, post, run):
-    """Their ids are digests, which are in no order of time."""
+    """Their ids are digests, which are not in the order of time."""
     ids = [post(body=order("AUTH_a/c/x"))["id"]]
     run(operations.create_job, rival("ffff-0", "AUTH_z", created=5))
     run(operations.create_job, rival("0000-0", "AUTH_y", created=int(time.time() * 1000) + 60_000))

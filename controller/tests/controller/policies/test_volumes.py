@@ -1,4 +1,4 @@
-"""Policies about volumes by REST: what they are called, who enforces them, and what is in force for one."""
+"""Policies about volumes by REST: their names, the nodes that enforce them, and the actions in force for one."""
 
 import time
 from urllib.parse import quote
@@ -23,7 +23,7 @@ def report(store, node, konnector="", **more):
 
 @pytest.fixture
 def volumes(backend):
-    """Two tenants' volumes, two of them of one name."""
+    """Volumes of two tenants, two of them with the same name."""
     record(
         backend.store,
         VolumeRecord("id-1", "a", "AUTH_a", "data1"),

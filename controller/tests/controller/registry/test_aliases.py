@@ -1,4 +1,4 @@
-"""``/registry/aliases``: further words for filters, metrics and targets."""
+"""``/registry/aliases``: further names for filters, metrics and targets."""
 
 import pytest
 

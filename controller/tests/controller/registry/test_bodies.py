@@ -1,4 +1,4 @@
-"""Whatever comes as a body or a name: an answer that the schema foresees, and never a 5xx."""
+"""Any body or name gets an answer in the schema, and never a 5xx."""
 
 from urllib.parse import quote
 

@@ -1,4 +1,4 @@
-"""``/locality`` and ``/containers``: what is asked of Swift, and every way in which it may answer."""
+"""``/locality`` and ``/containers``: the requests to Swift, and every kind of its answers."""
 
 import gzip
 import json
@@ -157,7 +157,7 @@ ec_duplication_factor = 2
 
 @pytest.fixture
 def files(swift, tmp_path):
-    """As in /etc/swift: a policy with two different fragments, each twice, of whose devices one is gone."""
+    """Files like those in /etc/swift: a policy with two different fragments, each twice, and one missing device."""
     folder = tmp_path / "swift"
     folder.mkdir()
     (folder / "swift.conf").write_text(SWIFT_CONF)
@@ -204,7 +204,7 @@ def test_without_swifts_files_the_rest_is_told(api, swift):
 
 
 RING, CONF = "object-1.ring.gz", "swift.conf"
-#: What is wrong → the file, and what is in it; None: it is not there.
+#: The fault → the file, and its contents; None: it is missing.
 BROKEN = {
     "no ring": (RING, None),
     "no gzip": (RING, b"R1NG"),

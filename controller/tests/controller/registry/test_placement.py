@@ -1,4 +1,4 @@
-"""``/placements``: where a tenant's new containers go."""
+"""``/placements``: the storage policy of a tenant's new containers."""
 
 from dataclasses import replace
 
@@ -82,7 +82,7 @@ def test_the_examples_of_the_description_work(api, swift, example):
 
 @pytest.fixture
 def projects(backend, swift):
-    """As with Keystone: a project by its name, and accounts that begin with a prefix."""
+    """Projects like those of Keystone: found by name, with accounts that begin with a prefix."""
     from sluice_controller.catalog.backend import current_backend
 
     native = replace(backend.native, tenants={"acme": "AUTH_42"}, account_prefix="AUTH_")

@@ -1,11 +1,11 @@
-"""What is wrong with a request counts before ``If-Match`` does: RFC 9110, 13.2.1."""
+"""An invalid request is reported before a failed ``If-Match``: RFC 9110, 13.2.1."""
 
 import pytest
 
 STALE = {"If-Match": '"9999"'}
 STEREOTYPE = {"name": "gold", "text": "FOR {target} DO SET compression"}
 FILTER = {"keyword": "parse", "environment": "storlet", "language": "java", "main": "org.x.Main"}
-#: Where one is made, what makes it, its path, and a body that is right and one that is wrong.
+#: The path and the body that create an object, its path, and a valid and an invalid body.
 RESOURCES = {
     "alias": ("/registry/aliases", {"name": "C1", "of": "target", "text": "AUTH_a"}, "C1", {"text": "AUTH_b"}, {}),
     "term": ("/registry/terms", {"term": "SHEETS", "patterns": ["ods"]}, "SHEETS", {"patterns": ["csv"]}, {}),

@@ -63,7 +63,7 @@ def test_health_needs_no_token_and_says_how_things_fare(api, backend):
 
 
 def with_shared_responses(schema):
-    """The same document, in which each response is written once, in the components, and referred to everywhere else.
+    """The same document, in which each response is written once, in the components, and referenced everywhere else.
 
     Nearly all operations have the same error responses; validating each of a thousand copies takes 15 seconds.
     """
@@ -147,7 +147,7 @@ def test_the_examples_of_the_schema_are_accepted(api):
         assert answer.status_code == 200, answer.json()
 
 
-# Entries that are no words of groups: terms and metrics with their clashes.
+# Entries other than members of groups: terms and metrics with their clashes.
 
 
 def test_a_term_is_coined_used_and_kept_while_it_is_in_use(api, create):
@@ -207,7 +207,7 @@ def test_terms_that_cannot_be_ones_are_refused(api, body, status, word):
     assert api.get("/registry/terms").json() == before
 
 
-#: What is said of the code of a metric that others publish.
+#: The fields about code for a metric that an external program publishes.
 NO_CODE = {
     **{"uploaded": False, "running": True, "main": "", "sha256": "", "size": 0, "revision": 0},
     **{"uploaded_at": None, "uploaded_by": "", "revisions": []},

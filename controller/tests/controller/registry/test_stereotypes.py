@@ -1,4 +1,4 @@
-"""``/stereotypes``: sets of sentences with a hole, applied to tenants and containers."""
+"""``/stereotypes``: sets of sentences with a placeholder, applied to tenants and containers."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A newer version brings built-ins whose names an older one let administrators register."""
+"""A newer version adds built-ins with names that administrators registered under an older one."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ NEWER = ("ERRORS", "AUDIO", "sanitise", "thumbnail")
 
 @pytest.fixture
 def upgrade(backend):
-    """The API of a version without some built-ins; called, that of this version over the same store."""
+    """The API of a version without some built-ins; a call returns that of this version over the same store."""
     native = backend.native
 
     def without(words):
@@ -136,7 +136,7 @@ def test_a_document_registers_no_name_of_a_built_in(api, backend, upgrade):
     register(api, "/registry/metrics", COLLECTED)
     upgrade()
     exported = api.get("/export").content
-    assert api.put("/import", exported, content_type="application/yaml").status_code == 200  # it stands already
+    assert api.put("/import", exported, content_type="application/yaml").status_code == 200  # it exists already
     assert api.delete("/registry/metrics/ERRORS").status_code == 204
     refused = api.put("/import", exported, content_type="application/yaml")
     assert refused.status_code == 400

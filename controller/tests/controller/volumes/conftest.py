@@ -18,7 +18,7 @@ SAFE = Pool("h@rbd#safe", 900 * GIB, 500 * GIB, {"resiliency": "3", "bandwidth":
 
 @pytest.fixture
 def cinder(backend):
-    """A Cinder whose pools are known already."""
+    """A Cinder with known pools."""
     made = FakeCinder(FAST, SAFE)
     object.__setattr__(backend, "cinder", made)
     backend.store.run(write_pools(backend.store.keys, made.state.pools))
@@ -37,7 +37,7 @@ def konnector(backend, cinder):
 
 @pytest.fixture
 def send(api):
-    """Sends a body, and gives the answer, which must have the status."""
+    """A function that sends a body, and returns the answer, which must have the status."""
 
     def ask(method, path, body=None, status=200, **headers):
         given = {} if body is None else {"data": body, "format": "json"}
@@ -50,7 +50,7 @@ def send(api):
 
 @pytest.fixture
 def order(send):
-    """Orders an operation, and gives it as it has ended."""
+    """A function that starts an operation, and returns it after its end."""
 
     def ask(method, path, body=None, state="done", **headers):
         found = send(method, path, body, 202, **headers)
@@ -62,7 +62,7 @@ def order(send):
 
 @pytest.fixture
 def message(send):
-    """The message of a request that is refused."""
+    """The message of a refused request."""
 
     def ask(method, path, body=None, status=409):
         return send(method, path, body, status)["error"]["message"]
@@ -78,11 +78,11 @@ def volume(order, cinder):
 
 @pytest.fixture
 def record(backend, volume):
-    """Reads what Sluice keeps of the volume."""
+    """A function that reads Sluice's record of the volume."""
     return lambda: backend.store.run(RECORDS.read(backend.store.keys, volume))
 
 
 @pytest.fixture
 def attach(order, konnector, volume):
-    """Has node ``n1`` attach the volume."""
+    """A function that attaches the volume to node ``n1``."""
     return lambda state="done", **body: order("post", f"/volumes/{volume}/attach", {"node": "n1", **body}, state)

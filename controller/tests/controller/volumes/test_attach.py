@@ -97,7 +97,7 @@ def encrypted(create, keys, konnector, volume):
 
 @pytest.fixture
 def sizes(send, cinder, konnector, volume):
-    """What the volume has: as its user sees it, in Cinder, and as the konnector is told to show it, in GiB."""
+    """The sizes of the volume in GiB: for its consumer, in Cinder, and in the request to the konnector."""
 
     def found():
         shown = send("get", f"/volumes/{volume}")
@@ -332,7 +332,7 @@ def test_an_attachment_that_cannot_be_undone_stays_in_cinder_and_says_who_holds_
     konnector.held.add(volume)
     konnector.shown[volume] = {"state": "detaching"}
     operation = send("post", f"/volumes/{volume}/attach", {"node": "n1"}, 202)
-    for _ in range(2):  # whoever looks at it tries again
+    for _ in range(2):  # each request for the operation tries again
         assert operation["state"] == "under_way"
         assert operation["reason"].startswith("the device has no size; it is not undone yet: ")
         assert operation["reason"].endswith("is held by process 4711 (fio)")
@@ -341,11 +341,11 @@ def test_an_attachment_that_cannot_be_undone_stays_in_cinder_and_says_who_holds_
     assert len(cinder.state.attachments) == 1
     assert cinder.volume(volume).status != "available"
     konnector.held.clear()
-    del konnector.volumes[volume]  # it has undone it by itself
+    del konnector.volumes[volume]  # it has undone the attachment by itself
     ended = send("get", f"/volumes/operations/{operation['id']}")
     assert (ended["state"], ended["reason"]) == ("failed", "the device has no size")
     assert (cinder.volume(volume).status, cinder.state.attachments) == ("available", {})
-    assert record().fixed  # it was there for a while, and may have been written to
+    assert record().fixed  # it was attached for a while, and may contain written data
     assert send("get", f"/volumes/{volume}")["fault"] is None
 
 

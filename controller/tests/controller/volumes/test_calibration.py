@@ -1,4 +1,4 @@
-"""Pools measured by REST, and what is said of them by hand."""
+"""Pools measured by REST, and values entered by an operator."""
 
 import pytest
 
@@ -10,13 +10,13 @@ PATH = "/volumes/pools/h@nbd%23fast"
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
-    """A request that waits looks again at once."""
+    """A request that waits checks again at once."""
     monkeypatch.setattr(ordering, "_STEP", 0.0)
 
 
 @pytest.fixture
 def calibrate(order, konnector):
-    """Has the pool measured to the end."""
+    """A function that measures the pool to the end."""
     return lambda state="done", path="?wait=10", **more: order(
         "post", f"{PATH}/calibrate{path}", {"node": "n1", "seconds": 1, **more.pop("body", {})}, state, **more
     )

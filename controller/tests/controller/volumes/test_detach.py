@@ -1,4 +1,4 @@
-"""Volumes detached by force: of machines that are lost, and only where nobody goes on to write."""
+"""Forced detachments of volumes: from lost machines, and only if no machine can continue to write."""
 
 import dataclasses
 
@@ -39,7 +39,7 @@ def test_a_volume_is_detached_by_force_where_the_back_end_keeps_its_machine_out(
 
 
 def test_force_is_not_for_everybody():
-    with pytest.raises(Forbidden, match="`force` is an administrator's to say"):
+    with pytest.raises(Forbidden, match="`force` is for administrators only"):
         detach_volume(None, None, None, DetachRequest(force=True, machine_is_gone=False), may_force=False)
 
 
@@ -110,7 +110,7 @@ def test_an_attachment_that_waits_for_a_lost_machine_is_given_up_by_force(
     operation = detach(force=True)
     assert (operation["data"]["fenced"], operation["data"]["konnector_told"]) == (True, False)
     assert operation["data"]["attachment"] == waiting["data"]["attachment"]
-    assert send("get", f"/volumes/operations/{waiting['id']}")["reason"] == "it was given up by `force`"
+    assert send("get", f"/volumes/operations/{waiting['id']}")["reason"] == "it was ended by `force`"
     assert (cinder.volume(volume).status, cinder.state.attachments) == ("available", {})
     assert (record().node, record().attachment) == ("", "")
 

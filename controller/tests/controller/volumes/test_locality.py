@@ -1,4 +1,4 @@
-"""``/locality/volume``: what Cinder says of a volume's place, what its konnector adds, and what lacks without it."""
+"""``/locality/volume``: the values of Cinder, those of the konnector, and the missing ones without it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Tiers by REST: volume types that Sluice keeps, and the cheapest one for demands."""
+"""Tiers by REST: volume types that Sluice maintains, and the cheapest one for demands."""
 
 import pytest
 
@@ -32,9 +32,9 @@ def test_a_tier_is_a_volume_type_of_its_name(send, cinder, backend):
 
 def test_a_type_that_somebody_else_made_is_never_taken_over(message, cinder):
     cinder.create_type("gold", {"volume_backend_name": "nbd"})
-    assert "`gold` that Sluice did not make" in message("post", "/volumes/tiers", GOLD)
+    assert "`gold` that Sluice did not create" in message("post", "/volumes/tiers", GOLD)
     cinder.change_specs(type_of(cinder, "gold").id, {"sluice:managed": "another", "sluice:tier": "gold"})
-    assert "`gold` that Sluice did not make" in message("post", "/volumes/tiers", GOLD)
+    assert "`gold` that Sluice did not create" in message("post", "/volumes/tiers", GOLD)
     assert "storage_protocol" not in type_of(cinder, "gold").specs
 
 
@@ -119,7 +119,7 @@ def test_each_demand_that_no_pool_meets_is_named_with_what_comes_nearest(message
 
 
 def test_demands_that_only_pools_meet_and_no_tier_say_so(message, cinder):
-    assert "no tier promises that, though pools would meet it: `h@rbd#safe`" in message(
+    assert "no tier has that, though pools would meet it: `h@rbd#safe`" in message(
         "get", "/volumes/tiers/match?resiliency=3"
     )
     assert "together" in message("get", "/volumes/tiers/match?resiliency=3&bandwidth=400MBps")

@@ -1,4 +1,4 @@
-"""Passphrases of volumes: the same from a key file and from a key manager, and of old root secrets as well."""
+"""Passphrases of volumes: the same from a key file and from a key manager, and from old root secrets as well."""
 
 import dataclasses
 
@@ -28,7 +28,7 @@ keys = 2025:id-of-2025,2026:id-of-2026
 
 @pytest.fixture
 def write(tmp_path):
-    """Writes a file that only its owner reads; its path."""
+    """A function that writes a file that only its owner may read, and returns its path."""
 
     def written(name, data):
         path = tmp_path / name

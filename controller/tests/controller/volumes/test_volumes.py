@@ -1,4 +1,4 @@
-"""Volumes by REST: made by size and tier, shown, grown, retyped, deleted; each as an operation."""
+"""Volumes by REST: created by size and tier, shown, extended, retyped, deleted; each as an operation."""
 
 import pytest
 
