@@ -85,7 +85,7 @@ def page_objects(
     if accounts is not None:
         found = found or next(iter(accounts), "")
         if found not in accounts:
-            raise Forbidden(f"the objects of account `{found or account}` may not be listed by you")
+            raise Forbidden(f"you may not list the objects of account `{found or account}`")
     under = "".join(f"{part}/" for part in (found, container) if part)
     known = call_daemon(backend, verbs.LIST, under=under, marker=marker, limit=limit + 1)
     return Page(known[:limit], known[limit - 1]["item"] if len(known) > limit else "")

@@ -163,7 +163,7 @@ class ClusterServices(Service):
         try:
             await self.team.release_slots()
         except PeerError as error:
-            log.warning("left without giving back what was ours: %s", error)
+            log.warning("left the team without releasing its slots: %s", error)
         await self.team.close()
         await self._consumer.close()
         await self._publisher.close()

@@ -159,7 +159,7 @@ class HistoryRange:
         if self.begin < oldest and resolution is not RESOLUTIONS[-1]:
             coarser = RESOLUTIONS[RESOLUTIONS.index(resolution) + 1].step
             hours = f"{resolution.seconds / 3600:.3g} h"
-            raise CallerError(f"`step` is `{step}`, expected a multiple of {coarser} for what is older than {hours}")
+            raise CallerError(f"`step` is `{step}`, expected a multiple of {coarser} for points older than {hours}")
         begin = math.floor(max(self.begin, now - _KEPT) / step) * step
         end = min(math.ceil(self.end / step), math.floor(now / step)) * step
         if (end - begin) // step > MOST_POINTS:

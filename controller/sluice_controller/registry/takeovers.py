@@ -133,7 +133,7 @@ def _metrics(native: Catalogue, contents: CacheContents) -> Iterator[Takeover]:
     for name, what in _both({**uploaded, **units}, native.metrics):
         info = native.metrics[name]
         described = "was uploaded as code" if name in uploaded else f"was registered as another one (unit {what})"
-        effect = "policies read the built-in one, and what others publish under its name is added to it"
+        effect = "policies read the built-in one, and values that are published under its name are added to it"
         if name in uploaded:
             effect = "policies read the built-in one"
         yield Takeover(

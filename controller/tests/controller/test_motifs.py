@@ -117,7 +117,7 @@ def test_a_motif_that_cannot_be_is_refused(api, storage, body, status, reason):
 def test_what_is_not_there_is_not_found_and_other_actions_are_refused(api, storage):
     assert api.get("/motifs/AUTH_a/c/none").status_code == 404
     assert "expected expand, contract" in act(api, ONE, 400, action="shrink")["error"]["message"]
-    assert "is said of contractions" in act(api, ONE, 400, action="expand", verify="head")["error"]["message"]
+    assert "is a parameter of contractions" in act(api, ONE, 400, action="expand", verify="head")["error"]["message"]
     assert "has no motif" in api.delete(f"/motifs/{ONE}").json()["error"]["message"]
 
 

@@ -96,7 +96,7 @@ def test_a_volume_is_taken_from_a_machine_that_is_lost(cluster, client, eventual
     konnector = KonnectorClient(run_folder(cluster.layout) / "api.sock")
     write(device, CONTENT)
     cluster.kill("konnector")
-    with pytest.raises(ApiError, match="an administrator's to say"):
+    with pytest.raises(ApiError, match="for administrators only"):
         alice.detach_volume(name, force=True)
     operation = done(admin.detach_volume(name, wait=30, force=True))
     assert (operation["data"]["fenced"], operation["data"]["konnector_told"]) == (True, False)

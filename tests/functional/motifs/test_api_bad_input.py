@@ -99,7 +99,7 @@ def test_a_motif_that_cannot_be_is_not_attached(api, template, params, status, r
     [
         ("contrakt", {}, "contract"),
         ("contract", {"verify": "ünï"}, "verify"),
-        ("expand", {"verify": "head"}, "said of contractions"),
+        ("expand", {"verify": "head"}, "a parameter of contractions"),
     ],
 )
 def test_an_action_that_is_none_is_refused(api, action, more, reason):

@@ -69,7 +69,7 @@ def everything(admin):
         (10**18, {}, 400, "`size` is `1000000000000000000`"),
         (1, {"name": "x" * 256}, 400, "`name` has 256 characters"),
         (1, {"name": "data "}, 400, "`name` is `data `, expected no blanks around it"),
-        (1, {"tier": "gold", "iops": 5}, 400, "`tier` and `iops` are both there, expected a tier or demands"),
+        (1, {"tier": "gold", "iops": 5}, 400, "both `tier` and `iops` are given, expected a tier or demands"),
         (1, {"tier": " "}, 400, "`tier` is empty"),
         (1, {"resiliency": 2, "fabric": "nbd"}, 409, "no pool meets `resiliency`"),
         (1, {"bandwidth": "fast"}, 400, "`bandwidth`"),

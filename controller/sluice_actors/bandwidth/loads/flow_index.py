@@ -19,7 +19,7 @@ import numpy as np
 from sluice_actors.bandwidth.arrays import FloatArray, IntArray
 from sluice_core.messages.bandwidth import METHODS, SIDES, Flow
 
-#: At most so many names of devices are known at a time.
+#: The maximum number of device names that are known at a time.
 DEVICES: Final = 2**20
 #: Flow-sides that each flow has: every method on every side.
 METHOD_SIDES: Final = len(METHODS) * len(SIDES)

@@ -58,7 +58,7 @@ def test_the_old_revision_goes_on_when_the_new_one(uploads, fault):
         await uploads.has(a=8)
         pid = (await uploads.report(host))["pid"]
         await uploads.put(code.encode())
-        said = await uploads.state(host, "running", "revision 2 is not taken, 1 goes on", revision=1)
+        said = await uploads.state(host, "running", "revision 2 does not run, revision 1 does", revision=1)
         assert reason in said["reason"]
         assert said["pid"] == pid
         await uploads.feed(host, a=9)
@@ -81,7 +81,7 @@ def test_a_host_that_begins_with_a_broken_revision_takes_the_one_before(uploads)
         await uploads.put(b"import nothing_of_that_name")
         await uploads.feed(host, a=8)
         await uploads.has(a=8)
-        await uploads.state(host, "running", "revision 2 is not taken, 1 goes on", revision=1)
+        await uploads.state(host, "running", "revision 2 does not run, revision 1 does", revision=1)
 
     run(uploads, test, code="")
 

@@ -142,7 +142,7 @@ def test_what_cannot_be_done_is_one_event_until_it_is_tried_again(story, params,
             await world.say(says(TENANT, "AUTH_p1", **params))
         ((kind, text, policy),) = world.events
         assert (kind, policy) == (VOLUME_FAILED, "p")
-        assert text.endswith(f"the tier that a policy says: {reason}")
+        assert text.endswith(f"the tier of its policy: {reason}")
         world.now += AGAIN
         await world.service.retype_all()
         assert len(world.events) == 2

@@ -111,14 +111,14 @@ def test_a_document_holds_whole_groups_and_import_writes_only_changed_members(ap
 
 
 WRONG = {
-    "a slash": ("group", "a/b", {}, "holds `/`"),
+    "a slash": ("group", "a/b", {}, "contains `/`"),
     "another level": ("group", "g", {"level": "container"}, "expected `tenant`"),
     "no level": ("container_group", "g", {}, "expected `container`"),
-    "a container for a tenant": ("group", "g", {"members": ["AUTH_a/c"]}, "no tenant"),
-    "a tenant for a container": ("container_group", "g", {"level": "container", "members": ["AUTH_a"]}, "no container"),
-    "half a container": ("container_group", "g", {"level": "container", "members": ["AUTH_a/"]}, "no container"),
-    "nobody": ("group", "g", {"members": [""]}, "no tenant"),
-    "a stranger's label": ("group", "g", {"members": ["a"], "labels": {"b": "x"}}, "no member"),
+    "a container for a tenant": ("group", "g", {"members": ["AUTH_a/c"]}, "not a tenant"),
+    "a tenant for a container": ("container_group", "g", {"level": "container", "members": ["AUTH_a"]}, "not a container"),
+    "half a container": ("container_group", "g", {"level": "container", "members": ["AUTH_a/"]}, "not a container"),
+    "nobody": ("group", "g", {"members": [""]}, "not a tenant"),
+    "a stranger's label": ("group", "g", {"members": ["a"], "labels": {"b": "x"}}, "not a member"),
     "a member by itself": ("tenant_member", "g/AUTH_a", {}, "expected group"),
 }
 

@@ -196,7 +196,7 @@ def test_of_two_concurrent_changes_one_is_a_conflict(api, in_between, thing):
     first, second = bodies[thing]
     in_between(lambda: api.put(thing, first, format="json"))
     lost = api.put(thing, second, format="json")
-    assert (lost.status_code, "somebody else" in lost.json()["error"]["message"]) == (409, True), lost.content
+    assert (lost.status_code, "by another request" in lost.json()["error"]["message"]) == (409, True), lost.content
     shown = api.get(thing).json()
     assert all(shown[name] == value for name, value in first.items())
 

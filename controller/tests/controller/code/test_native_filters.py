@@ -275,6 +275,6 @@ def test_of_two_concurrent_uploads_one_is_a_conflict(api, backend, registered, s
 
     monkeypatch.setattr(SwiftCodeStore, "put", racing)
     refused = send_code(PATH, SECOND, 409).json()["error"]["message"]
-    assert "by somebody else" in refused
+    assert "by another request" in refused
     found = backend.store.upload("invert")
     assert (found.sha256, found.revision, found.self_service) == (digest(INVERT), 1, True)

@@ -153,13 +153,13 @@ def test_a_missing_section_is_an_empty_one(create, put, backend):
 
 BAD = {
     "nothing": ("", "expected 1"),
-    "a list": ("[]", "no mapping"),
+    "a list": ("[]", "not a mapping"),
     "no version": ("policies: []", "expected 1"),
     "another version": ("sluice: 2", "expected 1"),
     "true for one": ("sluice: true", "expected 1"),
     "an unknown section": ("sluice: 1\npolicy: []", "did you mean `policies`"),
-    "no yaml": ("sluice: [", "no YAML"),
-    "not utf-8": (b"\xff\xfe\xff", "no YAML"),
+    "no yaml": ("sluice: [", "is not YAML"),
+    "not utf-8": (b"\xff\xfe\xff", "is not YAML"),
     "an alias": ("sluice: 1\npolicies: &a []\nfilters: *a", "anchors and aliases"),
     "a billion laughs": ("a: &a [x]\nb: [*a, *a]", "anchors and aliases"),
     "an object": ("sluice: !!python/object/apply:os.system ['true']", "tags such as"),
@@ -170,11 +170,11 @@ BAD = {
     "bottomless and long": ("sluice: " + "[" * 300_000, "nest"),
     "a date": ("sluice: 1\npolicies: [{id: 2026-01-01, policy: x}]", "expected quotes"),
     "a date that is none": ("sluice: 2026-99-99", "YAML"),
-    "no number": ("sluice: .nan", "no number"),
+    "no number": ("sluice: .nan", "not a number"),
     "a number of many digits": ("sluice: " + "9" * 5000, "YAML"),
-    "a mapping as a name": ("? {a: 1}\n: 2", "no text"),
-    "a number as a name": ("1: 2", "no text"),
-    "no list": ("sluice: 1\npolicies: {}\nregistry: {a: 1}", "no list"),
+    "a mapping as a name": ("? {a: 1}\n: 2", "not a text"),
+    "a number as a name": ("1: 2", "not a text"),
+    "no list": ("sluice: 1\npolicies: {}\nregistry: {a: 1}", "not a list"),
     "no mapping in a list": ("sluice: 1\npolicies: [1]", "number 1: is not a mapping"),
     "no id": ("sluice: 1\npolicies: [{policy: FOR TENANT a DO SET noop}]", "`id` is missing"),
     "an id with a slash": ("sluice: 1\npolicies: [{id: a/b, policy: FOR TENANT a DO SET noop}]", "expected up to 64"),
@@ -205,7 +205,7 @@ BAD = {
     "data of another type": ("sluice: 1\nregistry: [{kind: placement, name: x, data: {storage_policy: 3}}]", "a text"),
     "a filter without code's digest": (
         "sluice: 1\nfilters: [{keyword: x, environment: wasm, language: wasm, main: '', sha256: zz, size: 1}]",
-        "no SHA-256",
+        "not a SHA-256",
     ),
     "a filter of no environment": (
         "sluice: 1\nfilters: [{keyword: x, environment: jvm, language: '', main: '', sha256: '', size: 1}]",
@@ -224,7 +224,7 @@ BAD = {
         "sluice: 1\npolicies: [{id: a, policy: x, kept: {plan: {target: {level: tenant, name: b}, actions: "
         "[{kind: filter, verb: set, keyword: noop}]}, assignments: [{id: z.0, policy: z, kind: filter, verb: set, "
         "keyword: noop, target: {level: tenant, name: b}}]}}]",
-        "not one of this policy",
+        "does not belong to this policy",
     ),
 }
 

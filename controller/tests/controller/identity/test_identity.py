@@ -225,7 +225,7 @@ def test_an_operation_whose_rule_nobody_declares_is_reported_and_refuses(keyston
     request = type("Request", (), {"user": ADA, "method": "GET"})
     view = routes.make_view(known)()
     view.request = request
-    with pytest.raises(Forbidden, match="is no rule of this API"):
+    with pytest.raises(Forbidden, match="is not a rule of this API"):
         RulePermission().has_permission(request, view)
 
 

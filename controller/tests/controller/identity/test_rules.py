@@ -201,10 +201,10 @@ def test_the_sample_names_every_rule_and_changes_nothing(tmp_path, capsys):
 
 BAD_FILES = [
     ('"sluice:policies:lst": "role:x"', "sluice.E016", "did you mean `sluice:policies:list`"),
-    ('"sluice:nodes:list": "rule:nobody"', "sluice.E016", "refers to one that is not there"),
-    ("- a", "sluice.E015", "expected names of rules"),
+    ('"sluice:nodes:list": "rule:nobody"', "sluice.E016", "refers to a missing rule"),
+    ("- a", "sluice.E015", "expected a mapping from names to rules"),
     ("{{{", "sluice.E015", "cannot be used"),
-    ('"admin": "((("', "sluice.E015", "which is no rule"),
+    ('"admin": "((("', "sluice.E015", "which is not a rule"),
     ('"admin": 5', "sluice.E015", "is not a text"),
 ]
 

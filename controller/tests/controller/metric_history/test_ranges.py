@@ -84,8 +84,8 @@ def test_what_is_older_than_a_week_is_not_asked_for():
         ("", "", "1.5", "`step` is `1.5`"),
         ("", "", "-1", "`step` is `-1`"),
         ("", "", "9999999", "`step` is `9999999`"),
-        ("-3600", "", "1", "`step` is `1`, expected a multiple of 10 for what is older than 0.167 h"),
-        ("-86400", "", "30", "`step` is `30`, expected a multiple of 60 for what is older than 6 h"),
+        ("-3600", "", "1", "`step` is `1`, expected a multiple of 10 for points older than 0.167 h"),
+        ("-86400", "", "30", "`step` is `30`, expected a multiple of 60 for points older than 6 h"),
         ("-604800", "", "60", "more than 3000 points, expected 202 or more"),
     ],
 )

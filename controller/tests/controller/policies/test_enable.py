@@ -142,7 +142,7 @@ BAD = {
     "a word": ({"enabled": "yes"}, 400, "no boolean"),
     "null": ({"enabled": None}, 400, "no boolean"),
     "something else": ({"enable": True}, 400, "did you mean `enabled`"),
-    "no text": ({"policy": 3}, 400, "no text"),
+    "no text": ({"policy": 3}, 400, "not a text"),
     "two sentences": ({"policy": f"{STATIC}; FOR TENANT AUTH_b DO SET noop"}, 400, "2 sentences"),
     "a bad sentence": ({"policy": "FOR TENANT a DO SET compresion"}, 400, "compresion"),
     "what another policy says": ({"policy": "FOR TENANT AUTH_other DO SET compression"}, 409, "already"),

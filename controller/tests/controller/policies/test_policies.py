@@ -158,13 +158,13 @@ def test_check_warns_of_what_a_narrower_policy_drops(api, create):
 
 BAD_BODIES = {
     "nothing": ("", "`policy` is missing"),
-    "no json": ("{", "no JSON"),
-    "no utf-8": (b"\xff\xfe", "no JSON"),
+    "no json": ("{", "not valid JSON"),
+    "no utf-8": (b"\xff\xfe", "not valid JSON"),
     "not a number": ('{"policy": NaN}', "`NaN`"),
     "twice": ('{"policy": "a", "policy": "b"}', "twice"),
     "bottomless": ("[" * 100_000, "nested"),
     "a list": ("[]", "no object"),
-    "a number": ('{"policy": 3}', "no text"),
+    "a number": ('{"policy": 3}', "not a text"),
     "null": ('{"policy": null}', "missing"),
     "blank": ('{"policy": " "}', "empty"),
     "half a surrogate pair": ('{"policy": "FOR \\ud800"}', "surrogate"),

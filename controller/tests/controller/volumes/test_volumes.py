@@ -53,7 +53,7 @@ def test_demands_choose_the_tier_of_a_volume(send, create, message, cinder):
         ({"size": "1"}, "expected a whole number of GiB"),
         ({"size": 1, "name": "x" * 256}, "`name` has 256 characters"),
         ({"size": 1, "name": " data"}, "`name` is ` data`, expected no blanks around it"),
-        ({"size": 1, "tier": "gold", "iops": 5}, "`tier` and `iops` are both there"),
+        ({"size": 1, "tier": "gold", "iops": 5}, "both `tier` and `iops` are given"),
         ({"size": 1, "tier": " "}, "`tier` is empty"),
     ],
 )
@@ -68,7 +68,7 @@ def test_a_volume_that_makes_no_sense_is_refused_and_cinder_is_not_asked(message
         ("put", "size", {"size": 10**18}, "`size` is `1000000000000000000`, expected a whole number of GiB from 1"),
         ("put", "tier", {}, "`tier` is missing, expected a tier or some of"),
         ("put", "tier", {"bandwidth": "fast"}, "`bandwidth`"),
-        ("put", "tier", {"tier": "gold", "iops": 5}, "`tier` and `iops` are both there"),
+        ("put", "tier", {"tier": "gold", "iops": 5}, "both `tier` and `iops` are given"),
         ("post", "attach", {"node": "n1", "export": "iscsi"}, "`export` is `iscsi`, expected block, nbd"),
         ("post", "snapshots", {"name": "x" * 256}, "`name` has 256 characters"),
     ],
