@@ -1,1 +1,1 @@
-"""The controller's REST API: sentences in, policies out, and what every node made of them."""
+"""The controller's REST API: policies from sentences, and their enforcement on every node."""

@@ -1,4 +1,4 @@
-"""``python -m sluice_controller`` is ``sluice-api``."""
+"""``python -m sluice_controller`` runs ``sluice-api``."""
 
 import sys
 

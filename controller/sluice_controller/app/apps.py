@@ -1,4 +1,4 @@
-"""The Django application: it only brings its checks."""
+"""The Django application, which only registers checks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from django.apps import AppConfig
 
 
 class ControllerConfig(AppConfig):
-    """Registers the system checks and the description of our authentication."""
+    """Registers the system checks and the schema of Sluice's authentication."""
 
     name = "sluice_controller"
 

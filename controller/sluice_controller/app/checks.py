@@ -29,12 +29,12 @@ from sluice_core.options import OptionError
 from sluice_core.store.redis_urls import RedisAddress
 from sluice_volumes.cinder.service import CinderSettings
 
-#: What a rule can say as ``role:…``.
+#: The names that a rule can have in ``role:…``.
 _ROLE: Final = re.compile(r"[\w.@-]+")
 
 
 def keystone_faults(config: Config) -> Iterator[CheckMessage]:
-    """Errors of ``[keystone_authtoken]``; no value of it is quoted, since some are secret."""
+    """Errors of ``[keystone_authtoken]``; none of its values is quoted, since some are secret."""
     from sluice_controller.identity import keystone as adapter
 
     source = config.keystone_source
@@ -48,28 +48,28 @@ def keystone_faults(config: Config) -> Iterator[CheckMessage]:
         given = {name: section[name] for name in section}
         lacking = [name for name in ("auth_type", "auth_url", *_user_of(given)) if not given.get(name)]
         if lacking:
-            text = f"{source}: [{adapter.SECTION}] has no `{lacking[0]}`, expected how our user logs in to Keystone"
+            text = f"{source}: [{adapter.SECTION}] has no `{lacking[0]}`, expected a login of Sluice's user"
             yield Error(text, id="sluice.E011")
             return
         adapter.service_plugin(conf)
     except OSError as error:
         yield Error(f"`{error.filename or source}` cannot be read: {error.strerror}", id="sluice.E010")
         return
-    except cfg.ConfigFileParseError as error:  # whose text quotes the line, and so perhaps the password
-        yield Error(f"`{error.config_file}` is no ini file", id="sluice.E010")
+    except cfg.ConfigFileParseError as error:  # its text quotes the line, which may have the password
+        yield Error(f"`{error.config_file}` is not an ini file", id="sluice.E010")
         return
     except (cfg.Error, ClientException) as error:
         yield Error(f"{source}: [{adapter.SECTION}] cannot be used: {_first_line(error)}", id="sluice.E011")
         return
     for path, mode in modes.items():
         if mode & 0o007 and f"[{adapter.SECTION}]" in Path(path).read_text(encoding="utf-8", errors="replace"):
-            text = f"`{path}` has mode {mode:04o} and holds the password of [{adapter.SECTION}]: everybody may read it"
+            text = f"`{path}` has mode {mode:04o} and has the password of [{adapter.SECTION}]: every user may read it"
             yield Error(text, hint="chmod o-rwx FILE", id="sluice.E012")
     if section.memcached_servers and find_spec("memcache") is None:
         text = f"{source}: `memcached_servers` of [{adapter.SECTION}] needs the package `python-memcached`"
         yield Error(text, id="sluice.E013")
     if not config.reseller_prefix:
-        text = "option `reseller_prefix` is empty, expected what Swift's keystoneauth has, as `AUTH_`"
+        text = "option `reseller_prefix` is empty, expected the value of Swift's keystoneauth, as `AUTH_`"
         yield Error(text, id="sluice.E014")
 
 
@@ -80,18 +80,18 @@ def rule_faults(config: Config) -> Iterator[CheckMessage]:
     for role in filter(None, (one.strip() for one in config.operator_roles.split(","))):
         if not _ROLE.fullmatch(role):
             text = f"option `operator_roles` names `{role}`, expected names of roles, separated by commas"
-            yield Error(text, hint="a role of another name can be said in the rule `operator`", id="sluice.E024")
+            yield Error(text, hint="a role with another name can be used in the rule `operator`", id="sluice.E024")
     if config.self_service_words:
         from sluice_controller.catalog.vocabulary import build_catalogue  # loads every filter
 
         known = build_catalogue().actions
         for word in sorted(config.self_service_words - known.keys()):
-            text = f"option `self_service` names `{word}`, which is no keyword here{_near(word, known)}"
+            text = f"option `self_service` names `{word}`, which is not a keyword here{_near(word, known)}"
             yield Error(text, hint="a filter that is registered has a field of this name", id="sluice.E017")
 
 
 def policy_file_faults(path: str) -> Iterator[CheckMessage]:
-    """Errors of a file of rules: unreadable, a name that no rule has, a rule that cannot be resolved."""
+    """Errors of a file of rules: it is unreadable, has a name of no rule, or a rule that cannot be resolved."""
     declared_rules()
     try:
         enforcer = rules.enforcer(path)
@@ -105,10 +105,10 @@ def policy_file_faults(path: str) -> Iterator[CheckMessage]:
     known = enforcer.registered_rules
     for name in sorted(enforcer.file_rules.keys() - known.keys()):
         if name.startswith(PREFIX):
-            text = f"option `policy_file`: `{path}` has a rule `{name}`, which nothing asks for{_near(name, known)}"
+            text = f"option `policy_file`: `{path}` has a rule `{name}`, which no operation uses{_near(name, known)}"
             yield Error(text, id="sluice.E016")
     if not whole:
-        text = f"option `policy_file`: a rule in `{path}` refers to one that is not there, or to itself"
+        text = f"option `policy_file`: a rule in `{path}` refers to a missing rule, or to itself"
         yield Error(text, id="sluice.E016")
 
 
@@ -140,12 +140,12 @@ def check_options(**_: Any) -> list[CheckMessage]:
 
 @register("operations")
 def check_operations(**_: Any) -> list[CheckMessage]:
-    """The operations whose rule nobody declares."""
+    """Errors of operations whose rule is not declared."""
     from sluice_controller.api.permissions import OPEN
     from sluice_controller.api.routes import load_operations
 
     return [
-        Error(f"`{one.method.upper()} /{one.path}` names `{rule}`, which is no rule", id="sluice.E020")
+        Error(f"`{one.method.upper()} /{one.path}` names `{rule}`, which is not a rule", id="sluice.E020")
         for one in load_operations()
         for rule in (one.rule, *one.further)
         if rule != OPEN and rule not in BY_NAME
@@ -153,7 +153,7 @@ def check_operations(**_: Any) -> list[CheckMessage]:
 
 
 def faults(config: Config) -> Iterator[CheckMessage]:
-    """One error per option that cannot work; ids are ``sluice.E001`` and on."""
+    """One error for each option that is not valid; ids begin with ``sluice.E001``."""
     yield from auth_faults(config)
     yield from bind_faults(config.bind, loopback=config.auth != KEYSTONE)
     for name in ("redis_url", "history_redis_url"):
@@ -164,7 +164,7 @@ def faults(config: Config) -> Iterator[CheckMessage]:
         except OptionError as error:
             yield Error(f"option `{name}`: {error}", id="sluice.E004")
     if config.history_url and urlsplit(config.history_url).scheme not in ("http", "https"):
-        yield Error("option `history_url` is no URL of a Prometheus, expected http://host:port", id="sluice.E023")
+        yield Error("option `history_url` is not a URL of a Prometheus, expected http://host:port", id="sluice.E023")
     for name, low, high in (("workers", 1, 64), ("threads", 2, 64), ("text_limit", 1, config.body_limit)):
         value = getattr(config, name)
         if not low <= value <= high:

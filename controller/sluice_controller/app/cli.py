@@ -30,7 +30,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Serve until SIGTERM; 1 when the configuration cannot work."""
+    """Serve until SIGTERM; return 1 if the configuration is not valid."""
     command_line = parser()
     given = command_line.parse_args(argv)
     if given.sample_config:
@@ -60,10 +60,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def can_start(config: Config) -> bool:
-    """The same as :func:`usable`; a policy file is checked in a process of its own.
+    """Like :func:`usable`; a policy file is checked in a process of its own.
 
-    Its names are those of the rules of all operations, and gunicorn's workers would inherit what these import, before
-    they know where their counters are kept.
+    The check needs the rules of all operations, and gunicorn's workers would inherit the modules imported for that,
+    before the folder of their counters is set.
     """
     if not config.policy_file:
         return usable(config)

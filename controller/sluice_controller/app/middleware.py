@@ -21,15 +21,15 @@ log = logging.getLogger("sluice_controller.requests")
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 
-#: What has code below it, in ``…/data``.
+#: Paths of code, which is at ``…/data`` below them.
 _CODE = ("/filters/", "/registry/metrics/", "/controllers/")
 _parameter = re.compile(r"<(?:[a-z]+:)?([a-z_]+)>")
 
 
 class RequestIdMiddleware:
-    """Outermost: every answer carries its id, under both names that OpenStack clients look for, and is counted.
+    """Outermost: every answer has its id, under both names that OpenStack clients read, and is counted.
 
-    A caller that authenticates may give its request an id; others could forge those of the log.
+    A caller that authenticates may give its request an id; others could forge the ids of the log.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
@@ -77,7 +77,7 @@ def route_of(request: HttpRequest) -> str:
 
 
 def _set_location(request: HttpRequest, response: HttpResponse) -> None:
-    """Put the prefix of all paths, which a proxy or a WSGI server may have taken away, before a path of ours."""
+    """Put the prefix of all paths, which a proxy or a WSGI server may have removed, before a path of the API."""
     prefix = request.path.removesuffix(request.path_info)
     if prefix and response.get("Location", "").startswith("/"):
         response["Location"] = prefix + response["Location"]

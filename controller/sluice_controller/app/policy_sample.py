@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 def declared_operations() -> list[Operation]:
-    """All operations; Django is set up, if it was not."""
+    """All operations; sets up Django if necessary."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "sluice_controller.app.settings")
     if not apps.ready:
         django.setup()
-    # operations can be imported once Django has its settings
+    # Operations can be imported only after Django has its settings.
     from sluice_controller.api.routes import load_operations
 
     return load_operations()
@@ -34,7 +34,7 @@ def declared_rules() -> list[Rule]:
 
 
 def calls_by_rule() -> dict[str, list[str]]:
-    """Rule → the calls (``METHOD /path``) that ask it."""
+    """Rule → the calls (``METHOD /path``) that use it."""
     calls: dict[str, list[str]] = defaultdict(list)
     for operation in declared_operations():
         path = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", operation.path)
@@ -44,7 +44,7 @@ def calls_by_rule() -> dict[str, list[str]]:
 
 
 def sample_policy() -> str:
-    """A policy file that changes nothing: every rule commented out, below what it is for."""
+    """A policy file without effect: every rule commented out, below its description."""
     calls = calls_by_rule()
     lines: list[str] = []
     for one in (*PARTS, *declared_rules()):

@@ -5,8 +5,8 @@ environment and see no arguments.  The application is loaded after the fork, so 
 is ever shared between processes.  There is no control socket: the default one would be shared by
 all gunicorns of a user.
 
-The first worker whose application is loaded says to the service manager that the API serves, and the
-master's loop, which replaces workers that stand still, gives the signs of life.
+The first worker whose application is loaded reports to the service manager that the API serves.  The
+master's loop, which replaces workers that hang, sends the watchdog's signals.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _TOKEN = "HTTP_X_AUTH_TOKEN"  # noqa: S105 - the name of a header
 
 
 class BearerToken:
-    """``Authorization: Bearer TOKEN`` means the same as ``X-Auth-Token: TOKEN``, which counts where both are there.
+    """``Authorization: Bearer TOKEN`` means the same as ``X-Auth-Token: TOKEN``, which wins if both are given.
 
-    Prometheus can read the one out of a file in every version, other headers only since 2.55.
+    Every version of Prometheus can read the first one from a file, other headers only since 2.55.
     """
 
     def __init__(self, app: Callable[..., Iterable[bytes]]) -> None:
@@ -47,9 +47,9 @@ class BearerToken:
         return self._app(environ, start_response)
 
 
-#: Where prometheus_client keeps what several processes count; it is read when that is imported, after the fork.
+#: The folder of prometheus_client's counters of several processes; read at its import, after the fork.
 MULTIPROCESS: Final = "PROMETHEUS_MULTIPROC_DIR"
-#: Seconds that requests under way get when the server is stopped.
+#: Seconds that running requests get when the server is stopped.
 GRACE: Final = 5
 SETTINGS_MODULE: Final = "sluice_controller.app.settings"
 #: Longest request line in bytes: three names of Swift's lengths, all of it percent-encoded, and a query.
@@ -61,7 +61,7 @@ class Server(BaseApplication):
 
     def __init__(self, config: Config) -> None:
         self._config = config
-        # taken out of the environment, since gunicorn itself would say that it serves before it has a worker
+        # Taken from the environment, since gunicorn itself would report that it serves before it has a worker.
         self._manager = ServiceManager.from_environment()
         super().__init__(prog="sluice-api")
 
@@ -81,7 +81,7 @@ class Server(BaseApplication):
 
 
 class WatchedArbiter(Arbiter):
-    """gunicorn's master, whose loop gives signs of life."""
+    """gunicorn's master, whose loop sends the watchdog's signals."""
 
     def __init__(self, app: Server, manager: ServiceManager) -> None:
         self._manager = manager
@@ -94,7 +94,7 @@ class WatchedArbiter(Arbiter):
 
 
 def gunicorn_settings(config: Config) -> dict[str, Any]:
-    """The settings that differ from gunicorn's defaults, and those that its environment could change."""
+    """The settings that differ from gunicorn's defaults, and those that the environment could change."""
     return {
         "bind": config.bind,
         "workers": config.workers,
@@ -117,12 +117,12 @@ def gunicorn_settings(config: Config) -> dict[str, Any]:
 
 
 def create_counter_folder(server: Any) -> None:
-    """Called by gunicorn in the master before it forks: where all workers keep their counters."""
+    """Called by gunicorn in the master before it forks: create the folder for the counters of all workers."""
     os.environ[MULTIPROCESS] = tempfile.mkdtemp(prefix="sluice-api-")
 
 
 def keep_counters_of_worker(server: Any, worker: Any) -> None:
-    """Called by gunicorn in the master when a worker has ended; its counters are kept."""
+    """Called by gunicorn in the master when a worker has ended; keep its counters."""
     from prometheus_client import multiprocess
 
     multiprocess.mark_process_dead(worker.pid)
@@ -134,7 +134,7 @@ def remove_counter_folder(server: Any) -> None:
 
 
 def hide_arguments(server: Any, worker: Any) -> None:
-    """Called by gunicorn in each worker first: imported modules must not parse our arguments."""
+    """Called by gunicorn first in each worker: imported modules must not parse the arguments of `sluice-api`."""
     sys.argv = ["sluice-api"]
 
 
@@ -145,7 +145,7 @@ def load_application(config: Config) -> Callable[..., Any]:
     from django.core.wsgi import get_wsgi_application  # after the settings are named
 
     application: Callable[..., Any] = get_wsgi_application()
-    refuse_faulty_operations()  # which loads the rules of all operations, too
+    refuse_faulty_operations()  # this also loads the rules of all operations
     report_takeovers()
     if config.auth == KEYSTONE:
         from sluice_controller.api.permissions import load_rules
@@ -163,9 +163,9 @@ def load_application(config: Config) -> Callable[..., Any]:
 
 
 def refuse_faulty_operations() -> None:
-    """Refuse to start with an operation whose rule nobody declares, which would refuse every request.
+    """Refuse to start with an operation whose rule is not declared, which would refuse every request.
 
-    :raises ImproperlyConfigured: naming it; gunicorn ends with a worker that does not come up
+    :raises ImproperlyConfigured: with its name; gunicorn ends if a worker does not start
     """
     from django.core.checks import run_checks
     from django.core.exceptions import ImproperlyConfigured
@@ -176,7 +176,7 @@ def refuse_faulty_operations() -> None:
 
 
 def report_takeovers() -> None:
-    """Say which registered names built-ins of this version have, too."""
+    """Log the registered names that built-ins of this version have, too."""
     from sluice_controller.catalog.backend import current_backend
     from sluice_controller.registry import takeovers
 

@@ -1,7 +1,7 @@
 """Django's settings: constants, and ``SLUICE``, the one object built from our options.
 
 There is no SQL database, no session and no user model: Redis is the metadata store, and Keystone or a
-static token says who asks.
+static token authenticates callers.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from sluice_controller.config import Config
 SLUICE = Config.from_environment()
 
 DEBUG = False
-# no answer is made out of Host, and a TLS proxy before us may pass on its own
+# No answer contains Host, and a TLS proxy in front of the API may pass on its own.
 ALLOWED_HOSTS = ["*"]
 ROOT_URLCONF = "sluice_controller.app.urls"
 INSTALLED_APPS = ["rest_framework", "drf_spectacular", "sluice_controller.app.apps.ControllerConfig"]
