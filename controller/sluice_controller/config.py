@@ -1,4 +1,4 @@
-"""Options of the API, declared once, and the one object that everything reads them from."""
+"""Options of the API, declared once, and the object that all modules read them from."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KEYSTONE: Final = "keystone"
 STATIC: Final = "token"
 #: The default of the option of this name in Swift's keystoneauth.
 OPERATOR_ROLES: Final = "admin, swiftoperator"
-#: Names the configuration files to the worker processes, as PATH names folders; nothing else is passed on.
+#: The environment variable with the configuration files for worker processes, in the form of PATH.
 CONFIG_VARIABLE: Final = "SLUICE_API_CONFIG"
 
 _SHARED: Final = {option.name: option for option in (*CODE_OPTIONS, *CINDER_OPTIONS)}
@@ -31,17 +31,17 @@ def _option(default: T, meaning: str) -> T:
 
 
 def _shared(name: str) -> str:
-    """The same, of an option that agents or actor hosts have too."""
+    """An option that agents or actor hosts have too."""
     return _option(str(_SHARED[name].default), _SHARED[name].help)
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The options of the files with their defaults; ``source`` is the files they came from, as in PATH."""
+    """The options of the files with their defaults; ``source`` has the files, in the form of PATH."""
 
-    bind: str = _option("127.0.0.1:8877", "address and port to listen on; a static token is served on loopback alone")
+    bind: str = _option("127.0.0.1:8877", "address and port to listen on; with a static token only a loopback address")
     auth: str = _option(
-        KEYSTONE, "who says who asks: keystone, or token for the one static token of a development machine"
+        KEYSTONE, "how callers authenticate: keystone, or token for the one static token of a development machine"
     )
     redis_url: str = _option("redis://127.0.0.1:6379/0", "Redis that holds policies and assignments")
     redis_prefix: str = _option("sluice", "prefix of all keys; agents and actor hosts use the same one")
@@ -49,7 +49,7 @@ class Config:
         "", "Redis with the history of metrics, as of the actor hosts; redis_url when empty"
     )
     history_url: str = _option(
-        "", "a Prometheus that scrapes this API, for the history of what is exported to it; empty: none"
+        "", "a Prometheus that scrapes this API, to read the history of metrics from; empty: none"
     )
     token_file: str = _option("/etc/sluice/token", "auth = token: file with the admin token; mode 0600")
     keystone_file: str = _option(
@@ -60,14 +60,14 @@ class Config:
     policy_file: str = _option("", "oslo.policy file with other rules than those of sluice-api --sample-policy")
     operator_roles: str = _option(
         OPERATOR_ROLES,
-        "roles whose holders Swift lets write their project's objects: what [filter:keystoneauth] of its proxies says",
+        "roles whose holders may write their project's objects in Swift: those in [filter:keystoneauth] of its proxies",
     )
-    reseller_prefix: str = _option("AUTH_", "what Swift puts before a project's id to make its account")
+    reseller_prefix: str = _option("AUTH_", "the prefix of a project's id in its account, as in Swift")
     self_service: str = _option("", "keywords, separated by commas, that members may use for their own containers")
     enable_proxy_headers_parsing: bool = _option(
         False,
-        "whether to believe X-Forwarded-Proto, -Host, -Prefix and -For; the proxy before this API must then set all of "
-        "them",
+        "whether to trust X-Forwarded-Proto, -Host, -Prefix and -For; the proxy in front of this API must then set all "
+        "of them",
     )
     workers: int = _option(2, "processes")
     threads: int = _option(4, "threads of each process; one less can wait for a roll-out")
@@ -88,7 +88,7 @@ class Config:
         "", "folder of Swift's rings and swift.conf, for zones and fragments of objects; empty: none"
     )
     swift_user: str = _option(
-        "", "auth = token: the Swift user that creates containers; with keystone it is whoever asks"
+        "", "auth = token: the Swift user that creates containers; with keystone the caller creates them"
     )
     swift_key_file: str = _option("", "file with that user's key; mode 0600")
     code_auth_url: str = _shared("code_auth_url")
@@ -104,7 +104,7 @@ class Config:
     konnector_ca_file: str = _shared("konnector_ca_file")
     volume_key_file: str = _option(
         "",
-        "key file that the passphrases of encrypted volumes are made from, as sluice-keys makes one, and not that of "
+        "key file for the passphrases of encrypted volumes, created by sluice-keys, and not that of "
         "objects; empty here and in volume_key_manager_conf: no volume can be encrypted",
     )
     volume_key_manager_conf: str = _option(
@@ -114,9 +114,9 @@ class Config:
 
     @classmethod
     def read(cls, *paths: str | Path) -> Self:
-        """The options of ``[api]`` in the files at ``paths``, of which the later ones win.
+        """Return the options of ``[api]`` in the files at ``paths``, of which later ones override earlier ones.
 
-        :raises OptionError: when a file or an option in it cannot be used
+        :raises OptionError: when a file or an option in it is not valid
         """
         return cls(**read_files(OPTIONS, paths, SECTION), source=os.pathsep.join(map(str, paths)))
 
@@ -132,7 +132,7 @@ class Config:
 
     @classmethod
     def from_environment(cls) -> Self:
-        """The files that the environment names, or the defaults."""
+        """The options of the files in the environment variable, or the defaults."""
         source = os.environ.get(CONFIG_VARIABLE)
         return cls.read(*split_source(source)) if source else cls()
 

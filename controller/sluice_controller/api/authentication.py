@@ -1,7 +1,7 @@
-"""The identity of a request: a user of Keystone's, or the administrator who holds the static token.
+"""The identity of a request: a user of Keystone, or the administrator who holds the static token.
 
-With ``auth = keystone`` the middleware of :mod:`sluice_controller.identity.keystone` stands before Django and leaves
-an :class:`Identity` in the request's environment, where no client can put one.  Headers are never looked at.
+With ``auth = keystone`` the middleware of :mod:`sluice_controller.identity.keystone` runs before Django and puts
+an :class:`Identity` into the request's environment, where no client can put one.  Headers are not read here.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from sluice_core.errors import PeerError
 
 
 class TokenAuthentication(BaseAuthentication):
-    """``X-Auth-Token``: one of Keystone's, or that of ``token_file``."""
+    """``X-Auth-Token``: a token of Keystone, or that of ``token_file``."""
 
     def authenticate(self, request: Request) -> tuple[Identity, None] | None:
-        """Called by REST framework for each request; None lets the permission answer 401.
+        """Called by REST framework for each request; None makes the permission answer 401.
 
-        :raises PeerError: when Keystone, which would know, does not answer
+        :raises PeerError: when Keystone does not answer, so that the token cannot be checked
         """
         identity = _of_keystone(request) if settings.SLUICE.auth == KEYSTONE else _of_file(request)
         return None if identity is None else (identity, None)
@@ -34,7 +34,7 @@ class TokenAuthentication(BaseAuthentication):
 
 
 def is_authenticated(request: HttpRequest) -> bool:
-    """Whether it comes from somebody known; before REST framework says so, and without refusing others."""
+    """Whether the request has a valid identity; usable before REST framework has checked it, and never refuses."""
     if settings.SLUICE.auth == KEYSTONE:
         return isinstance(request.META.get(IDENTITY), Identity)
     given = request.headers.get("X-Auth-Token")
@@ -48,7 +48,7 @@ def _of_keystone(request: Request) -> Identity | None:
     if AWAY in request.META:
         raise PeerError(request.META[AWAY])
     if "X-Auth-Token" in request.headers:
-        raise AuthenticationFailed("`X-Auth-Token` is no valid token of Keystone's, it may have expired")
+        raise AuthenticationFailed("`X-Auth-Token` is not a valid token of Keystone, it may have expired")
     return None
 
 

@@ -1,10 +1,10 @@
-"""How operations are declared; the schema, the URLs and the rules of oslo.policy are made out of that.
+"""Declares operations; the schema, the URLs and the rules of oslo.policy follow from the declarations.
 
-:func:`operation` decorates a function with the call that it answers, the rule that guards it and with what the schema
-says of it.  What follows from the rest is not repeated: each operation has a request id and the errors that any request
-may meet; one that takes a body has those of bodies; one with ``If-Match`` has 412 and an ``ETag``.
+:func:`operation` decorates a function with its call, the rule that guards it and its texts in the schema.
+Parts that follow from others are not repeated: each operation has a request id and the errors of any request; one that
+takes a body has the errors of bodies; one with ``If-Match`` has 412 and an ``ETag``.
 
-The declaration is also what requests are read by: :class:`~sluice_controller.api.view.View` refuses parameters
+Requests are read by the same declaration: :class:`~sluice_controller.api.view.View` refuses parameters
 that the operation does not have and a body that it does not take, and reads the values of the others.
 """
 
@@ -31,29 +31,29 @@ from sluice_controller.validation.parameters import Query
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 REASONS: Final = {
-    400: "a parameter, the body or the policy's text is wrong; `problems` names everything that is",
+    400: "a parameter, the body or the policy's text is wrong; `problems` names every fault",
     401: "`X-Auth-Token` is missing or not valid",
-    403: "the rule that the message names does not allow it",
-    404: "there is no such thing",
-    405: "it can be shown and not changed; `Allow` names the methods that work",
+    403: "the rule named in the message refuses it",
+    404: "the object does not exist",
+    405: "the object is read-only; `Allow` names the methods that work",
     406: "`Accept` excludes JSON",
-    409: "contradicts another policy, or something changed meanwhile",
+    409: "the request contradicts another policy, or the object was changed meanwhile",
     411: "the body has no `Content-Length`",
     412: "`If-Match` names another version",
     413: "the body is too large",
     422: "the code has another digest than the announced one",
     414: "the request line is too long",
-    415: "the body is no `application/json`",
+    415: "the body is not `application/json`",
     431: "the headers are too many or too long",
-    500: "a bug; the log knows more under the request's id",
-    503: "Redis, Keystone or, for volumes, Cinder is away; `Retry-After` says when to try again",
+    500: "a bug; the log has more under the request's id",
+    503: "Redis, Keystone or, for volumes, Cinder is unreachable; `Retry-After` says when to try again",
 }
-#: What any request may be answered, what one with a token may be besides, and what one with a body may.
+#: The errors of any request, the further ones of a request with a token, and those of one with a body.
 _ALWAYS: Final = (400, 406, 414, 431, 500)
 _WITH_TOKEN: Final = (401, 403, 503)
 _WITH_BODY: Final = (411, 413, 415)
 
-#: Accepted as they stand; a test posts them.
+#: A test posts these texts unchanged.
 SENTENCES: Final = examples(
     (
         "when a tenant writes much",
@@ -84,7 +84,7 @@ class TokenScheme(OpenApiAuthenticationExtension):
 
 
 class QueryParameter(OpenApiParameter):
-    """A parameter behind the question mark; ``read`` gives its value out of a query, that of its absence included."""
+    """A parameter of the query; ``read`` returns its value from a query, also when it is missing."""
 
     def __init__(self, name: str, kind: Any, text: str, read: Callable[[Query, str], Any], **more: Any) -> None:
         super().__init__(name, kind, OpenApiParameter.QUERY, description=text, **more)
@@ -93,12 +93,12 @@ class QueryParameter(OpenApiParameter):
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What is declared of a call: who may send it, and what it may bring.
+    """The declaration of a call: its permissions and its input.
 
     :param handler: the function that answers requests, a method of a class of ``view``
     :param rule: the name of its rule
-    :param further: names of rules that it asks besides, of some requests
-    :param bodiless: whether there must be no body
+    :param further: names of further rules that it checks for some requests
+    :param bodiless: whether a body is refused
     :param guarded: whether ``If-Match`` may name a version
     """
 
@@ -114,15 +114,15 @@ class Operation:
     guarded: bool
 
     def read_query(self, given: Mapping[str, str]) -> dict[str, Any]:
-        """The values of all parameters by name.
+        """Return the values of all parameters by name.
 
-        :raises CallerError: for an unknown parameter, or a value that is none of its
+        :raises CallerError: for an unknown parameter, or a value that is not valid
         """
         query = Query(given, *(one.name for one in self.query))
         return {one.name: one.read(query, one.name) for one in self.query}
 
     def check_body(self, request: Any) -> None:
-        """Refuse a body where none is taken; any other is for the view to read.
+        """Refuse a body where the operation takes none; the view reads any other body.
 
         :raises CallerError: when there is one
         """
@@ -130,7 +130,7 @@ class Operation:
             empty_body(request.data)
 
 
-#: All that are declared, in the order of that.
+#: All declared operations, in the order of their declaration.
 OPERATIONS: Final[list[Operation]] = []
 
 
@@ -148,20 +148,20 @@ def operation(
     further: Sequence[Rule] = (),
     view: type[Any] | None = None,
 ) -> Callable[[Function], Function]:
-    """A decorator that declares a function, which gets the view, the request, and the parts of the path by name.
+    """Return a decorator that declares a function, which gets the view, the request, and the parts of the path by name.
 
-    The function's name is the operation's, the first paragraph of its docstring is the summary, the others are the
-    description, unless these are given.
+    The function's name is the operation's name.  The first paragraph of its docstring is the summary, the others
+    are the description, unless these are given.
 
     :param call: method and path, as Django writes it: ``GET /nodes/<str:node>``
-    :param rule: the rule that guards it, or the name of one that another operation declares; :data:`OPEN` where it
-        takes no token
+    :param rule: the rule that guards it, or the name of one that another operation declares; :data:`OPEN` if it
+        needs no token
     :param answer: the shape of 200, or shapes by status
-    :param errors: the errors that this operation may answer besides those that follow from the rest; when they are not
-        given 404 if its path names something, and 409 if it may change something
-    :param takes: the shape of the body; None for one that must be empty, nothing when the method has none
-    :param further: rules that it asks besides, of some requests
-    :param view: the class of its views; that which is the type of the function's first parameter, if it is not given
+    :param errors: further errors of this operation, besides those that follow from the rest; by default 404 if its path
+        names an object, and 409 if it may change one
+    :param takes: the shape of the body; None for an empty body, nothing when the method has none
+    :param further: further rules that it checks for some requests
+    :param view: the class of its views; by default the type of the function's first parameter
     """
     method, _, path = call.partition(" /")
     if errors is None:
@@ -208,7 +208,7 @@ def operation(
 
 
 def _copy(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of its own for each declaration, to which drf-spectacular attaches it."""
+    """Make a function of its own for each declaration, to which drf-spectacular attaches the schema."""
 
     def handler(view: Any, request: Any, **path: str) -> Any:
         return function(view, request, **path)
@@ -230,7 +230,7 @@ def query_text(name: str, text: str, **more: Any) -> QueryParameter:
 
 
 def query_word(name: str, text: str, choices: Sequence[str], default: str | None = None) -> QueryParameter:
-    """A parameter that is one of ``choices``; when it is missing ``default``, or else empty."""
+    """A parameter that is one of ``choices``; if it is missing ``default``, otherwise empty."""
 
     def read(given: Query, name: str) -> str:
         return given.one_of(name, choices) or default or ""
@@ -244,7 +244,7 @@ def query_flag(name: str, text: str) -> QueryParameter:
 
 
 def query_limit(text: str, default: int = 100) -> QueryParameter:
-    """How many things an answer shows; ``text`` says which."""
+    """The maximum number of objects in an answer; ``text`` names them."""
 
     def read(given: Query, name: str) -> int:
         return given.integer(name, default, 1, LARGEST_PAGE)
@@ -253,7 +253,7 @@ def query_limit(text: str, default: int = 100) -> QueryParameter:
 
 
 def query_wait(text: str) -> QueryParameter:
-    """How long the answer may wait; ``text`` says for what."""
+    """The maximum time before the answer; ``text`` names the event that it waits for."""
     return QueryParameter(
         "wait",
         OpenApiTypes.FLOAT,
@@ -278,18 +278,18 @@ REQUEST_ID: Final = OpenApiParameter(
     "X-Request-Id",
     OpenApiTypes.STR,
     OpenApiParameter.HEADER,
-    description="names this request in the log",
+    description="the id of this request in the log",
     response=True,
 )
 WAIT: Final = query_wait("until all live nodes have acknowledged the change")
-ETAG: Final = header("ETag", "its version, for `If-Match`", 200, 201)
-IF_MATCH: Final = header("If-Match", "the `ETag` that it must still have")
+ETAG: Final = header("ETag", "the object's version, for `If-Match`", 200, 201)
+IF_MATCH: Final = header("If-Match", "the `ETag` that the object must still have")
 LOCATION: Final = header("Location", "its path", 201)
-FORCE: Final = query_flag("force", "even while policies use it, which keep what it meant")
+FORCE: Final = query_flag("force", "also while policies use it; they keep its former meaning")
 MARKER: Final = query_text("marker", "`next_marker` of the page before")
 LIST: Final = (
-    query_limit("things on a page"),
+    query_limit("objects on a page"),
     MARKER,
-    query_text("prefix", "only what is called so in the beginning"),
+    query_text("prefix", "only names that begin with this"),
 )
 GONE: Final = {204: OpenApiResponse(description="gone")}

@@ -16,7 +16,7 @@ class StrictJSONParser(BaseParser):
     media_type = "application/json"
 
     def parse(self, stream: IO[bytes], media_type: str | None = None, parser_context: Any = None) -> Any:
-        """Called by REST framework when a view first looks at the body."""
+        """Called by REST framework when a view first reads the body."""
         try:
             text = stream.read().decode("utf-8")
             parsed = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_unique) if text else {}
@@ -26,7 +26,7 @@ class StrictJSONParser(BaseParser):
         except RecursionError:
             raise ParseError("the body is nested too deeply") from None
         except ValueError as error:
-            raise ParseError(f"the body is no JSON: {_lower(str(error))}") from error
+            raise ParseError(f"the body is not valid JSON: {_lower(str(error))}") from error
 
 
 class RawParser(BaseParser):
@@ -35,28 +35,28 @@ class RawParser(BaseParser):
     media_type = "*/*"
 
     def parse(self, stream: IO[bytes], media_type: str | None = None, parser_context: Any = None) -> Any:
-        """Called by REST framework when a view reads ``data``, which such a view does not."""
+        """Called by REST framework when a view reads ``data``; views with this parser do not."""
         return stream
 
 
 def _refuse_constant(word: str) -> Any:
-    raise ValueError(f"`{word}` is no JSON value")
+    raise ValueError(f"`{word}` is not a JSON value")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
     document = dict(pairs)
     if len(document) != len(pairs):
         names = [name for name, _ in pairs]
-        raise ValueError(f"`{next(name for name in names if names.count(name) > 1)}` stands there twice")
+        raise ValueError(f"`{next(name for name in names if names.count(name) > 1)}` is given twice")
     return document
 
 
 def _refuse_surrogates(document: Any) -> None:
-    """A text with half a surrogate pair can be neither stored nor answered."""
+    """Refuse texts with half a surrogate pair, which can be neither stored nor sent."""
     try:
         json.dumps(document, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise ValueError("it holds half a surrogate pair, which is no character") from None
+        raise ValueError("it contains half a surrogate pair, which is not a character") from None
 
 
 def _lower(text: str) -> str:

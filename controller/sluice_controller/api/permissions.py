@@ -1,10 +1,9 @@
-"""Rules applied to requests: the one permission class, and what views call.
+"""Applies rules to requests: the permission class, and the functions that views call.
 
-Each operation declares its rule; :data:`OPEN` stands there for what needs no token.  The permission class decides what
-can be decided before the operation runs.  Of a rule about a thing or a list it
-refuses only those who may access no such thing at all; the view then calls :func:`authorize` with the thing, or asks
-:func:`visible_accounts` whose things it may list.  A view that did neither is a bug: :func:`undecided_rule` withholds
-its answer.
+Each operation declares its rule, or :data:`OPEN` if it needs no token.  The permission class decides as far as it is
+possible before the operation runs.  For a rule about an object or a list it refuses only callers that may access no
+such object at all; the view then calls :func:`authorize` with the object, or :func:`visible_accounts` for the accounts
+whose objects it may list.  A view that did neither has a bug: :func:`undecided_rule` withholds its answer.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ from sluice_core.messages.policies import CONTAINER, NAME
 from sluice_core.messages.uploads import Upload
 from sluice_dsl.plan import Plan
 
-#: In place of a rule's name: nobody is asked who he is.
+#: In place of a rule's name: no token is needed.
 OPEN: Final = "open"
 _DECIDED: Final = "_sluice_decided"
 
 
 @lru_cache(maxsize=8)
 def load_rules(policy_file: str, operator_roles: str) -> Rules:
-    """The rules with what is in the file, once per process."""
+    """The rules with those of the file, read once per process."""
     return Rules(policy_file, operator_roles)
 
 
@@ -41,16 +40,16 @@ def current_rules() -> Rules:
 
 
 def authorize(request: Request, rule: str, target: Target) -> None:
-    """Check that the request may do what ``rule`` guards to ``target``.
+    """Check that the request may use ``rule`` on ``target``.
 
-    :raises Forbidden: naming the rule and what was missing
+    :raises Forbidden: with the rule and the missing right
     """
     _decide(request.user, rule, target)
     _decided(request).add(rule)
 
 
 def visible_accounts(request: Request, rule: str) -> frozenset[str] | None:
-    """The accounts whose things a list may show; None for those of everybody."""
+    """The accounts whose objects a list may show; None for all accounts."""
     _decided(request).add(rule)
     if current_rules().allows(request.user, f"{rule}_all", {}):
         return None
@@ -59,11 +58,11 @@ def visible_accounts(request: Request, rule: str) -> frozenset[str] | None:
 
 
 def allowed_operations(identity: Identity, target: Target | None, known: Target) -> dict[str, bool]:
-    """Whether ``identity`` may do each operation, by the names of rules without their prefix.
+    """Whether ``identity`` may use each operation, by the names of rules without their prefix.
 
-    :param target: a thing, for the operations about things; None for all operations, those about a thing or a list
-        as far as it is the identity's own
-    :param known: what rules about things see besides
+    :param target: an object, for the operations on objects; None for all operations, those on an object or a list
+        with respect to the identity's own objects
+    :param known: further values for rules about objects
     """
     rules = current_rules()
     return {
@@ -76,7 +75,7 @@ def allowed_operations(identity: Identity, target: Target | None, known: Target)
 
 
 def plan_target(plan: Plan, uploads: Mapping[str, Upload]) -> dict[str, str]:
-    """What rules see of a plan; only a target named by itself can belong to a project."""
+    """The values of a plan for rules; only a target given by its name can belong to a project."""
     keywords = self_service_target((one.keyword for one in plan.actions), uploads)
     if plan.target.select == NAME:
         return {**thing_target(plan.target.level, plan.target.name.partition("/")[0]), **keywords}
@@ -84,9 +83,9 @@ def plan_target(plan: Plan, uploads: Mapping[str, Upload]) -> dict[str, str]:
 
 
 def thing_target(level: str, account: str = "") -> dict[str, str]:
-    """What rules see of a thing that sets nothing.
+    """The values of an object without a filter for rules.
 
-    ``project_id`` is that of the project whose account it is in; it is left out for an account of no project.
+    ``project_id`` is that of the project that owns the account; it is missing for an account of no project.
     """
     project = account.removeprefix(settings.SLUICE.reseller_prefix)
     own = {"project_id": project} if project and project != account else {}
@@ -94,14 +93,14 @@ def thing_target(level: str, account: str = "") -> dict[str, str]:
 
 
 def self_service_target(keywords: Iterable[str], uploads: Mapping[str, Upload]) -> dict[str, str]:
-    """What rules see of the ``keywords`` that a thing sets or deletes."""
+    """The values for rules of the ``keywords`` that an object sets or deletes."""
     vetted = settings.SLUICE.self_service_words | {word for word, one in uploads.items() if one.self_service}
     others = dict.fromkeys(word for word in keywords if word not in vetted)
     return {"self_service": str(not others), "not_self_service": ", ".join(f"`{word}`" for word in others)}
 
 
 class RulePermission(BasePermission):
-    """The rule of the operation that is called."""
+    """Checks the rule of the operation that is called."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
         """Called by REST framework before the view; False becomes 401.
@@ -110,11 +109,11 @@ class RulePermission(BasePermission):
         """
         if not isinstance(request.user, Identity):
             return False
-        if view.operation is None:  # the method does not exist here: 405 follows
+        if view.operation is None:  # the path does not have this method: 405 follows
             return True
         rule = BY_NAME.get(view.operation.rule)
         if rule is None:
-            raise Forbidden(f"`{view.operation.rule}` is no rule of this API")
+            raise Forbidden(f"`{view.operation.rule}` is not a rule of this API")
         _decide(request.user, rule.name, _first_target(request.user, rule, view.known_target()))
         if rule.needs_no_target:
             _decided(request).add(rule.name)
@@ -122,13 +121,13 @@ class RulePermission(BasePermission):
 
 
 def undecided_rule(request: Request, view: Any) -> str:
-    """The rule that an operation should have decided and did not; empty when all is well."""
+    """The rule that an operation should have decided and did not; empty if it did."""
     rule = view.operation.rule if view.operation else OPEN
     return "" if rule == OPEN or rule in _decided(request) else str(rule)
 
 
 def refusal_of(identity: Identity, rule: str, target: Target) -> str:
-    """Why ``identity`` may not do what ``rule`` guards to ``target``; empty when it may."""
+    """Why ``identity`` may not use ``rule`` on ``target``; empty if it may."""
     rules = current_rules()
     if rules.allows(identity, rule, target):
         return ""
@@ -142,7 +141,7 @@ def _decide(identity: Identity, rule: str, target: Target) -> None:
 
 
 def _first_target(identity: Identity, rule: Rule, known: Target) -> Target:
-    """What a rule is asked about before the thing is known: the target to which an identity has the most rights."""
+    """The target of a rule before the object is known: the one to which the identity has the most rights."""
     if rule.needs_no_target:
         return {}
     own = {"project_id": identity.project_id} if identity.project_id else {}

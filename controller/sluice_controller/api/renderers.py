@@ -1,4 +1,4 @@
-"""Views whose answers are no JSON: their errors still are."""
+"""Views whose answers are not JSON; their errors are."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class YamlRenderer(BaseRenderer):
     charset = None
 
     def render(self, data: Any, accepted_media_type: str | None = None, renderer_context: Any = None) -> bytes:
-        """Called by REST framework with what the view answered."""
+        """Called by REST framework with the view's answer."""
         return yaml_adapter.dump(data)
 
 
 class JsonLinesRenderer(BaseRenderer):
     """The rows of a page, a line of JSON for each.
 
-    :param field: of the answer with the rows
+    :param field: the field of the answer with the rows
     """
 
     media_type = JSON_LINES
@@ -43,15 +43,15 @@ class JsonLinesRenderer(BaseRenderer):
     field: ClassVar[str]
 
     def render(self, data: Any, accepted_media_type: str | None = None, renderer_context: Any = None) -> bytes:
-        """Called by REST framework with what the view answered."""
+        """Called by REST framework with the view's answer."""
         rows = (json.dumps(one, separators=(",", ":")) for one in data[self.field])
         return "".join(f"{row}\n" for row in rows).encode()
 
 
 class CsvRenderer(BaseRenderer):
-    """The rows of a list as comma-separated values, below a line of titles; what is null is empty.
+    """The rows of a list as comma-separated values, below a line of titles; null is an empty field.
 
-    :param field: of the answer with the rows, each a list
+    :param field: the field of the answer with the rows, each a list
     """
 
     media_type = CSV
@@ -61,25 +61,25 @@ class CsvRenderer(BaseRenderer):
     titles: ClassVar[tuple[str, ...]]
 
     def render(self, data: Any, accepted_media_type: str | None = None, renderer_context: Any = None) -> bytes:
-        """Called by REST framework with what the view answered."""
+        """Called by REST framework with the view's answer."""
         text = io.StringIO()
         csv.writer(text).writerows([self.titles, *data[self.field]])
         return text.getvalue().encode()
 
 
 class TextRenderer(BaseRenderer):
-    """Bytes as they are."""
+    """Bytes without a change."""
 
     media_type = TEXT
     format = "txt"
 
     def render(self, data: Any, accepted_media_type: str | None = None, renderer_context: Any = None) -> Any:
-        """Called by REST framework with what the view answered."""
+        """Called by REST framework with the view's answer."""
         return data
 
 
 class NonJSONView(View):
-    """A view that answers in another form than JSON, and says in JSON what is wrong."""
+    """A view whose answers have another form than JSON, and whose errors are JSON."""
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         """Called by REST framework with the answer."""

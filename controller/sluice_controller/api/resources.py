@@ -1,6 +1,6 @@
-"""Resources of named things: pages of them, their entries, and how these are created, changed and deleted.
+"""Resources of named objects: pages, entries, and how these are created, changed and deleted.
 
-A :class:`Resource` says what a resource consists of, and declares operations of it, which work with its ``service``; a
+A :class:`Resource` has the parts of a resource, and declares its operations, which call its ``service``; a
 resource whose functions take other arguments overrides the method that calls them.
 """
 
@@ -29,13 +29,13 @@ Declare = Callable[[Any], Any]
 def render_page(
     given: Mapping[str, Any], field: str, known: Mapping[str, T], show: Callable[[T], dict[str, Any]], **more: Any
 ) -> Response:
-    """The page of ``known`` that the query ``given`` asks for, by name, in ``field`` of the answer."""
+    """The page of ``known`` that the query ``given`` selects, by name, in ``field`` of the answer."""
     found = entries.page(known, given["limit"], given["marker"], given["prefix"])
     return Response({**more, field: [show(one) for one in found.records], "next_marker": found.next_marker or None})
 
 
 def render_entry(data: dict[str, Any], version: int, location: str = "") -> Response:
-    """One entry; it is new when ``location`` says where it is."""
+    """One entry; a new one if ``location`` has its path."""
     headers = {"ETag": etag(version)}
     if location:
         return Response(data, HTTPStatus.CREATED, headers={**headers, "Location": location})
@@ -48,20 +48,20 @@ def no_content() -> Response:
 
 
 def url_path(*parts: str) -> str:
-    """A path out of names."""
+    """A path made from names."""
     return "".join(f"/{quote(one, safe='')}" for one in parts)
 
 
 @dataclass(frozen=True)
 class Resource:
-    """Named things at one path.
+    """Named objects at one path.
 
     :param service: a module or an object with ``list_all``, ``create``, ``find``, ``update`` and ``delete``
     :param path: the parts of its path; the last one is also the field of a page
     :param entry: the part of an entry's path that is its name
-    :param page: what the schema says of a page of entries
-    :param shape: of an entry
-    :param new: the shape of a body which makes or changes one, with ``examples`` of such bodies
+    :param page: the description of a page of entries in the schema
+    :param shape: the shape of an entry
+    :param new: the shape of a body that creates or changes an entry, with ``examples`` of such bodies
     :param name_field: the field with an entry's name
     """
 
@@ -76,20 +76,20 @@ class Resource:
 
     @property
     def url(self) -> str:
-        """Of the resource."""
+        """The path of the resource."""
         return "/" + "/".join(self.path)
 
     @property
     def entry_url(self) -> str:
-        """Of an entry."""
+        """The path of an entry."""
         return f"{self.url}/<name:{self.entry.name}>"
 
     def create(self, view: View, data: Any, by: str) -> Any:
-        """The entry that ``data`` describes, with its version."""
+        """Create the entry that ``data`` describes; return it with its version."""
         return self.service.create(view.backend, data, by)
 
     def update(self, view: View, name: str, data: Any, by: str) -> Any:
-        """The entry as ``data`` describes it."""
+        """Change the entry to ``data``."""
         return self.service.update(view.backend, name, data, by, **view.given)
 
     def respond(self, view: View, found: Any) -> Response:
@@ -108,7 +108,7 @@ class Resource:
             return render_page(view.given, self.path[-1], known, self.shape.render)
 
     def declare_create(self, rule: Rule | str, name: str, summary: str, *statuses: int) -> None:
-        """Declare POST of a new entry, which may be answered by the errors ``statuses`` too."""
+        """Declare POST of a new entry, with the further errors ``statuses``."""
 
         @operation(
             f"POST {self.url}",
@@ -145,7 +145,7 @@ class Resource:
         takes: type[Serializer] | None = None,
         description: str = "",
     ) -> None:
-        """Declare PUT of an entry with other values, of the shape ``takes``, else of that of a new one."""
+        """Declare PUT of an entry, with the body ``takes``, by default that of a new entry."""
 
         @update_operation(
             f"PUT {self.entry_url}",
@@ -159,7 +159,7 @@ class Resource:
             description=description,
         )
         def update_entry(view: View, request: Request, **path: str) -> Response:
-            """The entry as it is now."""
+            """The changed entry."""
             (name,) = path.values()
             return self.respond(view, self.update(view, name, request.data, request.user.name))
 
@@ -175,15 +175,15 @@ class Resource:
 
 
 def show_operation(call: str, rule: Rule | str, shape: Any, *path: OpenApiParameter, **more: Any) -> Declare:
-    """Declares GET of one thing."""
+    """Declare GET of one object."""
     return operation(call, rule, shape, *path, ETAG, **more)
 
 
 def update_operation(call: str, rule: Rule | str, shape: Any, *parameters: OpenApiParameter, **more: Any) -> Declare:
-    """Declares PUT of one thing that is there."""
+    """Declare PUT of one existing object."""
     return operation(call, rule, shape, *parameters, IF_MATCH, **more)
 
 
 def delete_operation(call: str, rule: Rule | str, *parameters: OpenApiParameter, **more: Any) -> Declare:
-    """Declares DELETE of one thing."""
+    """Declare DELETE of one object."""
     return operation(call, rule, GONE, *parameters, IF_MATCH, **more)

@@ -1,4 +1,4 @@
-"""The URLs of all operations, whose modules stand below :mod:`sluice_controller.api.operations`."""
+"""The URLs of all operations; their modules are below :mod:`sluice_controller.api.operations`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from sluice_controller.api.view import View
 
 
 class NameConverter(StringConverter):
-    """One name: any characters but a slash.  Other than for ``str``, the schema says so."""
+    """One name: any characters except a slash.  Unlike ``str``, it appears in the schema with this pattern."""
 
 
 class TargetConverter(StringConverter):
-    """``account[/container[/object]]``; an object's name may hold slashes and line breaks."""
+    """``account[/container[/object]]``; an object's name may contain slashes and line breaks."""
 
     regex = r"[\s\S]+"
 
@@ -46,7 +46,7 @@ def load_operations() -> list[Operation]:
 
 
 def make_urlpatterns() -> list[URLPattern]:
-    """A view for each path; of two that fit a URL the one whose parts are given as words comes first."""
+    """A view for each path; if two paths match a URL, the one with more fixed words comes first."""
     paths: dict[str, dict[str, Operation]] = {}
     for one in load_operations():
         if paths.setdefault(one.path, {}).setdefault(one.method, one) is not one:
@@ -55,9 +55,9 @@ def make_urlpatterns() -> list[URLPattern]:
 
 
 def make_view(declared: Iterable[Operation]) -> type[View]:
-    """The view of one path: of the classes that its operations need, with a method for each of them.
+    """The view of one path: it inherits the classes of its operations, and has a method for each.
 
-    It asks for no token where all of them are :data:`OPEN`.
+    It needs no token if all of them are :data:`OPEN`.
     """
     by_method = {one.method: one for one in declared}
     classes = dict.fromkeys(one.view for one in by_method.values())
@@ -70,7 +70,7 @@ def make_view(declared: Iterable[Operation]) -> type[View]:
 
 
 def _precedence(path: str) -> list[tuple[int, str]]:
-    """For each part of a path: a word, a name, or a name that may hold slashes."""
+    """For each part of a path: a word, a name, or a name that may contain slashes."""
     return [
         (0, part) if "<" not in part else (1, "") if "<target:" not in part else (2, "") for part in path.split("/")
     ]

@@ -21,26 +21,26 @@ from sluice_dsl.plan import Plan
 
 
 class View(APIView):
-    """A resource; its attributes are those of the request that it answers."""
+    """A resource; its attributes are those of the current request."""
 
-    #: what services work with
+    #: passed to services
     backend: Backend
-    #: what the query says by parameter and, where ``If-Match`` may be given, ``expected``, the version or None
+    #: the values of the query by parameter and, if ``If-Match`` may be given, ``expected``, the version or None
     given: dict[str, Any]
-    #: how long the answer may wait, as the query says; it is not in ``given``, which goes to services
+    #: the time that the answer may wait, from the query; it is not in ``given``, which is passed to services
     seconds: float
-    #: Method in lower case → what is declared of it
+    #: Method in lower case → its declaration
     operations: ClassVar[Mapping[str, Operation]] = {}
-    #: OPTIONS is left out: ``/schema`` says more
+    #: OPTIONS is left out: ``/schema`` has more
     http_method_names: tuple[str, ...] = ("get", "post", "put", "delete", "head")
 
     @property
     def operation(self) -> Operation | None:
-        """What is called; None where there is no such method."""
+        """The called operation; None if the path does not have the method."""
         return self.operations.get((self.request.method or "").lower().replace("head", "get"))
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Called by REST framework before the method; it sets the identity of the request, and reads its query."""
+        """Called by REST framework before the method; sets the identity of the request, and reads its query."""
         super().initial(request, *args, **kwargs)
         self.backend = current_backend()
         if self.operation is not None:
@@ -51,7 +51,7 @@ class View(APIView):
                 self.given["expected"] = expected_version(request)
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
-        """Called by REST framework with the answer, which is withheld when its rule was never decided."""
+        """Called by REST framework with the answer, which is withheld if its rule was never decided."""
         response = super().finalize_response(request, response, *args, **kwargs)
         if response.status_code < HTTPStatus.BAD_REQUEST and undecided_rule(request, self):
             error = AssertionError(f"rule `{undecided_rule(request, self)}` was never decided")
@@ -60,7 +60,7 @@ class View(APIView):
         return response
 
     def plan_authorizer(self, request: Request) -> Callable[[Iterable[Plan]], None]:
-        """What decides the method's rule for plans: called with those that are shown, written or taken away.
+        """Return a function that decides the method's rule for the plans that are shown, written or removed.
 
         It raises :class:`~sluice_controller.api.permissions.Forbidden` for the first one that is not allowed.
         """
@@ -73,7 +73,7 @@ class View(APIView):
         return authorize_plans
 
     def authorize_target(self, request: Request, target: Target) -> None:
-        """Decide the method's rule for what is about ``target``, whatever it sets there.
+        """Decide the method's rule for ``target``, whatever filter is set there.
 
         :raises Forbidden: when the rule does not allow it
         """
@@ -85,11 +85,11 @@ class View(APIView):
         return self.operation.rule if self.operation else ""
 
     def known_target(self) -> Mapping[str, str]:
-        """What rules about a thing see of it before the view has looked at it, besides whose own it may be."""
+        """The values of a rule about an object before the view has read it, besides the owner."""
         return {}
 
     def wait_acknowledged(self, epoch: int) -> None:
-        """Wait until all live nodes have acknowledged ``epoch``, for as long as the query says."""
+        """Wait until all live nodes have acknowledged ``epoch``, for up to the time in the query."""
         wait_acknowledged(self.backend, epoch, self.seconds)
 
 
@@ -99,9 +99,9 @@ def etag(version: int) -> str:
 
 
 def expected_version(request: Request) -> int | None:
-    """What ``If-Match`` names; None when it is missing or ``*``.
+    """The version in ``If-Match``; None if it is missing or ``*``.
 
-    :raises CallerError: when it names no version
+    :raises CallerError: when it is not a version
     """
     value = request.headers.get("If-Match", "*").strip()
     if value == "*":

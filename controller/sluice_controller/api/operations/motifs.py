@@ -1,4 +1,4 @@
-"""``/motifs``: objects with motifs, what may be attached, expansions of many objects; ``/spaces``."""
+"""``/motifs``: objects with motifs, templates of motifs, expansions of many objects; ``/spaces``."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from sluice_motif_control.messages import CONTRACT, DETACH, EXPAND
 _PATH = (
     in_path("account", "an account, or the name of a project"),
     in_path("container", "the name of a container"),
-    in_path("object_name", "the name of an object; it may hold slashes"),
+    in_path("object_name", "the name of an object; it may contain slashes"),
 )
 _WAIT = query_wait("until it is done, if that takes longer than ten")
 
@@ -51,16 +51,16 @@ _WAIT = query_wait("until it is done, if that takes longer than ten")
         "sluice:motifs:list",
         READS_OWN,
         "list objects with motifs of a project",
-        everybody="list objects with motifs of everybody",
+        everybody="list objects with motifs of all projects",
     ),
     shapes.ListedObjectPageSerializer,
     query_limit("objects on a page"),
     MARKER,
-    query_text("account", "only those of this account, or project; the token's own, for who may see no others"),
+    query_text("account", "only of this account or project; by default the caller's own, if it may see no others"),
     query_text("container", "only those of this container of that account"),
 )
 def list_motifs(view: View, request: Request) -> Response:
-    """List objects with motifs, as the daemons know them.
+    """List objects with motifs, as the daemons report them.
 
     A page of objects.
     """
@@ -75,7 +75,7 @@ def list_motifs(view: View, request: Request) -> Response:
     shapes.TemplateListSerializer,
 )
 def list_motif_templates(view: View, request: Request) -> Response:
-    """List the templates that motifs can be made of: those that every daemon knows.
+    """List the templates for motifs: those that every daemon has.
 
     The templates, by keyword.
     """
@@ -88,7 +88,7 @@ class MotifView(View):
     """The motifs of one object."""
 
     def path(self, request: Request, account: str, container: str, object_name: str) -> motifs.ObjectPath:
-        """The object, about which the caller may do what the method's rule guards.
+        """The object, after a check that the caller may use the method's rule on it.
 
         :raises Forbidden: when the rule does not allow it
         """
@@ -102,10 +102,10 @@ class MotifView(View):
     Rule("sluice:motifs:show", READS_OWN, "show the motifs of an object", about=THING),
     shapes.MotifObjectSerializer,
     *_PATH,
-    query_flag("why", "say whether its bytes could go now, and what stands in the way"),
+    query_flag("why", "whether the object can be contracted now, and the reasons against it"),
 )
 def show_motif(view: MotifView, request: Request, **path: str) -> Response:
-    """Show the motifs of an object, and whether its bytes are there.
+    """Show the motifs of an object, and whether its bytes are stored.
 
     The object.
     """
@@ -123,7 +123,7 @@ def show_motif(view: MotifView, request: Request, **path: str) -> Response:
 def attach_motif(view: MotifView, request: Request, **path: str) -> Response:
     """Attach a motif to an object, beside those that it has.
 
-    Its sources are read with your rights, those that you have when they are read; an administrator's read all.
+    Its sources are read with your rights at the time of reading; with an administrator's rights all can be read.
     """
     where = view.path(request, **path)
     body = Body(request.data, "template", "params")
@@ -142,16 +142,16 @@ def attach_motif(view: MotifView, request: Request, **path: str) -> Response:
     examples=shapes.MOTIF_ACTIONS,
 )
 def act_on_motif(view: MotifView, request: Request, **path: str) -> Response:
-    """Make the bytes of an object again, or give them up.
+    """Expand an object, which restores its bytes, or contract it, which removes them.
 
-    What takes longer than the answer waits goes on, and the answer is 503.
+    An action that takes longer than the answer waits continues, and the answer is 503.
     """
     where = view.path(request, **path)
     body = Body(request.data, "action", "verify")
     action = body.one_of("action", shapes.ACTIONS)
     if action == EXPAND:
         if body.has("verify"):
-            raise CallerError("`verify` is said of contractions, and the action is `expand`")
+            raise CallerError("`verify` is a parameter of contractions, and the action is `expand`")
         return Response(motifs.call_daemon(view.backend, EXPAND, view.seconds, item=str(where)))
     verify = body.one_of("verify", VERIFICATIONS, "head")
     return Response(motifs.call_daemon(view.backend, CONTRACT, view.seconds, item=str(where), verify=verify))
@@ -162,13 +162,13 @@ def act_on_motif(view: MotifView, request: Request, **path: str) -> Response:
     Rule("sluice:motifs:detach", WRITES_OBJECTS, "detach motifs from an object", about=THING),
     shapes.MotifObjectSerializer,
     *_PATH,
-    query_text("template", "only motifs of this template; else all"),
+    query_text("template", "only motifs of this template; by default all"),
     _WAIT,
 )
 def detach_motif(view: MotifView, request: Request, **path: str) -> Response:
-    """Detach motifs from an object, whose bytes are made before where they are gone.
+    """Detach motifs from an object; a contracted object is expanded before.
 
-    The object as it is then.
+    The object after that.
     """
     where = view.path(request, **path)
     template = view.given["template"]
@@ -199,16 +199,16 @@ def list_motif_operations(view: View, request: Request) -> Response:
 
 @operation(
     "POST /motifs/operations",
-    Rule("sluice:motif_operations:create", ADMIN, "have all objects of an account or the cluster expanded"),
+    Rule("sluice:motif_operations:create", ADMIN, "expand all objects of an account or the cluster"),
     {202: _SHAPE},
     header("Location", "path of the operation", 202),
     takes=shapes.NewOperationSerializer,
     examples=shapes.OPERATIONS,
 )
 def expand_motifs(view: View, request: Request) -> Response:
-    """Have all contracted objects of the cluster, an account or a container expanded.
+    """Expand all contracted objects of the cluster, an account or a container.
 
-    Before Sluice is taken out, say; delete the policies about `elasticity` before, which would contract them again.
+    Used for example before Sluice is removed. First delete the policies with `elasticity`, which would contract again.
     """
     made = motifs.order_expansion(view.backend, request.data, request.user.name)
     headers = {"Location": url_path("motifs", "operations", made.id)}
@@ -223,7 +223,7 @@ def expand_motifs(view: View, request: Request) -> Response:
     query_wait("until it has ended"),
 )
 def show_motif_operation(view: View, request: Request, operation: str) -> Response:
-    """Show how far an expansion of many objects is.
+    """Show the progress of an expansion of many objects.
 
     The operation.
     """
@@ -232,30 +232,30 @@ def show_motif_operation(view: View, request: Request, operation: str) -> Respon
 
 @operation(
     "POST /motifs/operations/<str:operation>/cancel",
-    Rule("sluice:motif_operations:cancel", ADMIN, "end an expansion of many objects"),
+    Rule("sluice:motif_operations:cancel", ADMIN, "cancel an expansion of many objects"),
     _SHAPE,
     _ID,
     takes=None,
 )
 def cancel_motif_operation(view: View, request: Request, operation: str) -> Response:
-    """End an expansion of many objects; what was expanded stays so.
+    """Cancel an expansion of many objects; expanded objects stay expanded.
 
     The operation.
     """
     return Response(_SHAPE.render(motifs.cancel_expansion(view.backend, operation)))
 
 
-# ``/spaces``: what is kept below a size.
+# ``/spaces``: accounts and containers whose stored size is kept below a limit.
 
 
 @operation(
     "GET /spaces",
-    Rule("sluice:spaces:list", READS_OWN, "list the spaces of a project", everybody="list the spaces of everybody"),
+    Rule("sluice:spaces:list", READS_OWN, "list the spaces of a project", everybody="list the spaces of all projects"),
     shapes.SpacePageSerializer,
     *LIST,
 )
 def list_spaces(view: View, request: Request) -> Response:
-    """List spaces: what they are kept at, hold and cost, as the daemons that keep them report it.
+    """List spaces with their limit, usage and cost, as the daemons report them.
 
     A page of spaces.
     """
@@ -270,7 +270,7 @@ def list_spaces(view: View, request: Request) -> Response:
     in_path("space", "account/container, account, or CLUSTER; a project's name may stand for its account"),
 )
 def show_space(view: View, request: Request, space: str) -> Response:
-    """Show what a space is kept at, holds and costs.
+    """Show the limit, usage and cost of a space.
 
     The space.
     """
@@ -283,12 +283,12 @@ def show_space(view: View, request: Request, space: str) -> Response:
 
 @operation(
     "GET /spaces/metrics",
-    Rule("sluice:spaces:metrics", ADMIN, "give Prometheus what spaces hold and cost"),
+    Rule("sluice:spaces:metrics", ADMIN, "export the usage and cost of spaces to Prometheus"),
     {(200, TEXT): OpenApiTypes.STR},
 )
 def space_metrics(view: TextView, request: Request) -> Response:
-    """Give what spaces are kept at, hold and cost, in Prometheus' text format.
+    """Export the limit, usage and cost of spaces in Prometheus' text format.
 
-    Names of accounts and containers are in it.
+    The metrics contain names of accounts and containers.
     """
     return Response(prometheus.exposition(view.backend), content_type=CONTENT_TYPE)

@@ -1,1 +1,1 @@
-"""What Prometheus reads: numbers of the API and the cluster, what tenants move, what volumes do."""
+"""Metrics for Prometheus: of the API and the cluster, of tenants, of volumes."""

@@ -1,8 +1,8 @@
 """Bandwidth of tenants for Prometheus: the rows of ``/bw/flows`` and ``/bw/parts`` as gauges.
 
-Names of tenants and containers are in it, so that it takes a token and is no part of ``/metrics``.  All of it comes
-from Redis: without that it is an error, and the target is down for Prometheus.  An answer without tenants would
-mean that nothing moves.  The number of series is bounded as the rows of the report are.
+They contain names of tenants and containers, so they need a token and are not part of ``/metrics``.  All values come
+from Redis: without Redis the answer is an error, and the target is down for Prometheus.  An answer without tenants
+would mean that nothing moves.  The number of series is bounded like the rows of the report.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ Row = Mapping[str, Any]
 def exposition(backend: Backend, **wanted: str) -> bytes:
     """The rows whose columns have the ``wanted`` values, in Prometheus' text format.
 
-    A flow is on no one node: where a node, side or device is wanted there are parts alone.
+    A flow is not on one node: with a node, side or device the answer has parts alone.
 
-    :raises PeerError: when Redis is away
+    :raises PeerError: when Redis is unreachable
     """
     report, age = nodes.report_and_age(backend, idle=True)
     found: bytes = generate_latest(ReportCollector(report, age, wanted))
@@ -50,22 +50,22 @@ class ReportCollector(Collector):
         parts = report_tables.parts(self._report, **self._wanted)
         yield _rates(
             "sluice_bandwidth_flow_bytes_per_second",
-            "payload that a tenant or container moves, may move and is promised",
+            "payload that a tenant or container moves, its share and its objectives",
             _OWNER,
             _PROMISED,
             flows.rows.values(),
         )
         yield _rates(
             "sluice_bandwidth_part_bytes_per_second",
-            "payload that a tenant or container moves and may move on a device or proxy",
+            "payload that a tenant or container moves on a device or proxy, and its share there",
             (*_PLACE, *_OWNER),
             _MOVED,
             parts.rows.values(),
         )
         left_out = {} if self._report is None else {"flows": flows.left_out, "parts": parts.left_out}
-        text = "rows of a big cluster that have no series, whether they were asked for or not"
+        text = "rows without a series in a big cluster, whatever the query selects"
         yield gauges("sluice_bandwidth_rows_left_out", text, "list", left_out)
-        text = "since this was measured; +Inf while nobody measures"
+        text = "age of the measurement; +Inf while no host measures"
         yield GaugeMetricFamily("sluice_bandwidth_picture_age_seconds", text, self._age)
 
 
@@ -73,12 +73,12 @@ _PLACE: Final = ("node", "side", "device")
 _OWNER: Final = ("account", "container", "method", "storage_policy")
 _MOVED: Final = ("measured", "share")
 _PROMISED: Final = (*_MOVED, "floor", "met", "short", "ceiling")
-#: Those that 0 is none of.
+#: Quantities for which 0 means that there is none.
 _IF_ANY: Final = frozenset({"floor", "short", "ceiling"})
 
 
 def _rates(name: str, text: str, labels: tuple[str, ...], whats: tuple[str, ...], rows: Iterable[Row]) -> Metric:
-    """A series of each of ``whats`` that applies to a row; rows with equal labels are summed."""
+    """A series for each of ``whats`` that applies to a row; rows with equal labels are summed."""
     merged: dict[tuple[str, ...], dict[str, float | None]] = {}
     for row in rows:
         key = tuple(_label(row, label) for label in labels)
@@ -93,7 +93,7 @@ def _rates(name: str, text: str, labels: tuple[str, ...], whats: tuple[str, ...]
 
 
 def _sum(one: float | None, other: float | None) -> float | None:
-    """The sum of two rates; unlimited when one of them is."""
+    """The sum of two rates; unlimited if one of them is."""
     return None if one is None or other is None else one + other
 
 
@@ -106,8 +106,8 @@ def _applies(what: str, row: Mapping[str, float | None]) -> bool:
 def _label(row: Row, name: str) -> str:
     text = str(row[name])
     if name == "storage_policy":
-        if row["method"] == REPLICATION:  # of all of them together
+        if row["method"] == REPLICATION:  # of all storage policies together
             return ""
         text = text or ("" if row["policy"] == ANY_POLICY else str(row["policy"]))
-    # half a surrogate pair is no text that could be sent
+    # Half a surrogate pair cannot be encoded.
     return text if text.isascii() else text.encode("utf-8", "replace").decode()

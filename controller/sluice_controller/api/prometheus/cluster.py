@@ -1,10 +1,9 @@
 """Metrics of this API and of the cluster, in Prometheus' text format.
 
 Requests are counted in files that all worker processes share (``PROMETHEUS_MULTIPROC_DIR``, which
-``sluice_controller.app.server`` makes before it forks), so it does not matter which worker is asked.  The cluster's
-gauges are read from Redis when they are asked for, and the same from each worker.  No tenant, policy or path is in
-any of them: the number of series is bounded by that of calls, nodes and hosts.  What tenants and volumes
-move is told by the other modules of this package.
+``sluice_controller.app.server`` creates before it forks), so every worker gives the same answer.  The gauges of the
+cluster are read from Redis at each request.  No series has a tenant, policy or path: the number of series is bounded by
+that of calls, nodes and hosts.  The other modules of this package export the rates of tenants and volumes.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def exposition(backend: Backend) -> bytes:
-    """Everything, in Prometheus' text format."""
+    """All metrics, in Prometheus' text format."""
     registry = CollectorRegistry()
     if os.environ.get(MULTIPROCESS):
         MultiProcessCollector(registry)
@@ -44,13 +43,13 @@ def exposition(backend: Backend) -> bytes:
 
 
 class ClusterCollector(Collector):
-    """The cluster as Redis has it; without Redis only that it is away."""
+    """The state of the cluster in Redis; without Redis only that it is unreachable."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
 
     def describe(self) -> Iterable[Metric]:
-        """Called when it is registered; nothing is read for that."""
+        """Called when it is registered; reads nothing."""
         return ()
 
     def collect(self) -> Iterator[Metric]:
@@ -89,7 +88,7 @@ class ClusterCollector(Collector):
         hosts = self._backend.store.hosts()
         now = self._backend.now()
         ages = {name: now - at for name, one in hosts.items() if isinstance(at := one.get("at"), int | float)}
-        yield gauges("sluice_actor_host_report_age_seconds", "since a host spoke", "host", ages)
+        yield gauges("sluice_actor_host_report_age_seconds", "age of a host's last report", "host", ages)
         for field, text in _HOST_GAUGES:
             yield gauges(f"sluice_actor_host_{field}", text, "host", _numbers(hosts, field))
         for field, text in _HOST_COUNTERS:
@@ -97,7 +96,7 @@ class ClusterCollector(Collector):
             yield _fill(counter, _numbers(hosts, field))
 
     def _bandwidth(self) -> Metric:
-        """Rows of the newest report; without limit there is no `assigned`, without knowledge no `capacity`."""
+        """Rows of the newest report; `assigned` is missing without a limit, `capacity` if it is not known."""
         labels = ("node", "side", "method", "what")
         family = GaugeMetricFamily(
             "sluice_bandwidth_bytes_per_second", "payload that a side of a node moves, may and can move", labels=labels
@@ -115,19 +114,19 @@ _NODE_STATES: Final = ("ok", "stale_history", "failed", "away")
 _NODE_GAUGES: Final[Any] = (
     ("sluice_node_epoch", "the last change that a node has applied", lambda node: node.epoch),
     ("sluice_node_refused", "assignments that a node refuses", lambda node: len(node.refused)),
-    ("sluice_node_workers", "Swift workers that speak to a node's agent", lambda node: node.workers),
+    ("sluice_node_workers", "Swift workers that are connected to a node's agent", lambda node: node.workers),
     ("sluice_node_assignments", "assignments that a node has", lambda node: node.assignments),
 )
 _HOST_GAUGES: Final = (
     ("actors", "policy actors of a host"),
-    ("suspended", "actors that failed and wait"),
+    ("suspended", "actors that failed and wait for their restart"),
     ("pending", "policies that wait to be written"),
     ("bus", "whether a host is connected to RabbitMQ"),
 )
 _HOST_COUNTERS: Final = (
     ("failures", "times that actors failed"),
     ("restarts", "times that actors were started again"),
-    ("dropped", "messages that actors could not take"),
+    ("dropped", "messages dropped for suspended actors"),
     ("undecodable", "metric batches that could not be read"),
 )
 

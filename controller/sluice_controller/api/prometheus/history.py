@@ -1,4 +1,4 @@
-"""The metrics of the history as a Prometheus has them that scrapes our endpoints, in its language."""
+"""PromQL expressions for the metrics of the history, for a Prometheus that scrapes Sluice's endpoints."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _NODES: Final = "sluice_bandwidth_bytes_per_second"
 
 
 def expression_of(key: SeriesKey, prefix: str) -> str:
-    """An expression with one element or none; empty for what is not exported.
+    """An expression with one element or none; empty for a series that is not exported.
 
-    :param prefix: what is before a project's id in its account
+    :param prefix: the text before a project's id in its account
     """
     if key.rest:
         return ""

@@ -1,8 +1,8 @@
-"""Spaces of objects with motifs for Prometheus: what each is kept at, holds and costs.
+"""Spaces of objects with motifs for Prometheus: the limit, usage and cost of each.
 
-Names of accounts and containers are in it, so that it takes a token and is no part of ``/metrics``.  All of it comes
-from Redis: without that it is an error, and the target is down for Prometheus.  A space that no daemon reports any
-more has no series.
+The metrics contain names of accounts and containers, so they need a token and are not part of ``/metrics``.  All values
+come from Redis: without Redis the answer is an error, and the target is down for Prometheus.  A space that no daemon
+reports any more has no series.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from sluice_controller.motifs import account_of_space, space_name
 from sluice_motif_control.messages import SpaceStatus
 from sluice_motif_control.spaces import read_spaces
 
-#: Value of a family's last label, empty where it has none → the number in a report.
+#: Value of a family's last label, empty if it has none → the number in a report.
 Numbers = Mapping[str, Callable[[SpaceStatus], float]]
 
 
 def exposition(backend: Backend) -> bytes:
-    """Everything, in Prometheus' text format.
+    """All metrics, in Prometheus' text format.
 
-    :raises PeerError: when Redis is away
+    :raises PeerError: when Redis is unreachable
     """
     spaces = backend.store.run(read_spaces(backend.store.keys))
     found: bytes = generate_latest(SpaceCollector(spaces))
@@ -34,7 +34,7 @@ def exposition(backend: Backend) -> bytes:
 
 
 class SpaceCollector(Collector):
-    """What daemons reported."""
+    """The reports of daemons."""
 
     def __init__(self, spaces: Sequence[SpaceStatus]) -> None:
         self._labelled = [(_labels(one), one) for one in spaces]
@@ -45,7 +45,7 @@ class SpaceCollector(Collector):
             yield self._filled(GaugeMetricFamily(name, text, labels=[*LABELS, label]), numbers)
         for name, text, number in COUNTERS:
             yield self._filled(CounterMetricFamily(name, text, labels=LABELS), {"": number})
-        states = GaugeMetricFamily("sluice_space_state", "1 for the state that it is in", labels=[*LABELS, "state"])
+        states = GaugeMetricFamily("sluice_space_state", "1 for the state of the space", labels=[*LABELS, "state"])
         for labels, one in self._labelled:
             states.add_metric([*labels, one.state], 1)
         yield states
@@ -58,18 +58,18 @@ class SpaceCollector(Collector):
 
 
 def _labels(one: SpaceStatus) -> tuple[str, str]:
-    """Account and container; both are empty for the cluster's space, the latter for an account's."""
+    """Account and container; both are empty for the cluster's space, the container for an account's."""
     name = space_name(one)
     account = account_of_space(name)
     return account, name.partition("/")[2] if account else ""
 
 
 LABELS: Final = ("account", "container")
-#: Name, help, the label that tells the series of a space apart, and the numbers.
+#: Name, help, the label that distinguishes the series of a space, and the numbers.
 GAUGES: Final[tuple[tuple[str, str, str, Numbers], ...]] = (
     (
         "sluice_space_bytes",
-        "plain bytes of objects with motifs: kept at, stored, given up",
+        "plain bytes of objects with motifs: target, stored, contracted",
         "what",
         {
             "target": lambda one: one.target,
@@ -79,19 +79,19 @@ GAUGES: Final[tuple[tuple[str, str, str, Numbers], ...]] = (
     ),
     (
         "sluice_space_objects",
-        "objects with motifs whose bytes are stored or given up",
+        "objects with motifs, stored and contracted",
         "what",
         {"used": lambda one: one.items, "contracted": lambda one: one.contracted_items},
     ),
     (
         "sluice_space_opens",
-        "opens of the last hour of objects whose bytes were there (hit), or had to be made (miss)",
+        "opens of the last hour of objects whose bytes were stored (hit), or had to be made (miss)",
         "result",
         {"hit": lambda one: one.hits, "miss": lambda one: one.misses},
     ),
 )
-#: Name without its suffix, help, and what it counts since the daemon that keeps the space began.
+#: Name without its suffix, help, and the number since the start of the daemon that keeps the space.
 COUNTERS: Final[tuple[tuple[str, str, Callable[[SpaceStatus], float]], ...]] = (
-    ("sluice_space_expansions", "expansions that somebody waited for", lambda one: one.expansions),
+    ("sluice_space_expansions", "expansions that a client waited for", lambda one: one.expansions),
     ("sluice_space_expansion_seconds", "seconds spent by these", lambda one: one.seconds_lost),
 )

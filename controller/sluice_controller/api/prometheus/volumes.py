@@ -1,8 +1,8 @@
 """Volumes and pools of Cinder for Prometheus: the metrics VOLUME_* and POOL_* as gauges.
 
-Ids of volumes and projects are in it, so that it takes a token and is no part of ``/metrics``.  All of it comes from
-Redis: without that it is an error, and the target is down for Prometheus.  An actor host writes the newest window of
-each metric there, of so many volumes and tenants as ``sluice_actors.volumes.volume_report`` says.
+They contain ids of volumes and projects, so they need a token and are not part of ``/metrics``.  All values come from
+Redis: without Redis the answer is an error, and the target is down for Prometheus.  An actor host writes the newest
+window of each metric to Redis, for the number of volumes and tenants in ``sluice_actors.volumes.volume_report``.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from sluice_volumes.messages import VolumeReport
 
 
 def exposition(backend: Backend) -> bytes:
-    """Everything, in Prometheus' text format.
+    """All metrics, in Prometheus' text format.
 
-    :raises PeerError: when Redis is away
+    :raises PeerError: when Redis is unreachable
     """
     found: bytes = generate_latest(VolumeCollector(backend))
     return found
 
 
 class Quantity(NamedTuple):
-    """What several metrics say of a level: ``label`` tells their series apart, and is empty where there is one."""
+    """Several metrics of one level: ``label`` distinguishes their series, and is empty if there is one."""
 
     name: str
     text: str
@@ -40,7 +40,7 @@ class Quantity(NamedTuple):
 
 
 class VolumeCollector(Collector):
-    """What Redis has now; of volumes only their report's age when nobody measures."""
+    """The metrics in Redis; of volumes only their report's age if no host measures."""
 
     def __init__(self, backend: Backend) -> None:
         run, keys = backend.store.run, backend.store.keys
@@ -56,9 +56,9 @@ class VolumeCollector(Collector):
             for quantity in QUANTITIES:
                 yield self._family(level, prefix, labels, quantity)
         report = self._report or VolumeReport(0.0, {})
-        text = "volumes and tenants of a big cluster that have no series"
+        text = "volumes and tenants without a series in a big cluster"
         yield gauges("sluice_volume_rows_left_out", text, "level", report.left_out)
-        text = "since this was measured; +Inf while nobody measures"
+        text = "age of the measurement; +Inf while no host measures"
         yield GaugeMetricFamily("sluice_volume_report_age_seconds", text, self._age)
         yield from self._of_pools()
 
@@ -72,7 +72,7 @@ class VolumeCollector(Collector):
         return family
 
     def _labels(self, level: str, path: str) -> list[str]:
-        """Of a volume its id, project and pool, of a tenant its project, of the cluster nothing."""
+        """For a volume its id, project and pool, for a tenant its project, for the cluster nothing."""
         account, _, volume = path.partition("/")
         project = account.removeprefix(self._prefix)
         return {VOLUME: [volume, project, self._in_pool.get(path, "")], TENANT: [project], CLUSTER: []}[level]
@@ -82,7 +82,7 @@ class VolumeCollector(Collector):
         for metric, name in POOL_GAUGES.items():
             yield gauges(name, _HELP[metric], "pool", values[metric])
         ages = {name: max(self._now - one.seen, 0.0) for name, one in self._pools.items()}
-        yield gauges("sluice_pool_report_age_seconds", "since Cinder told of a pool", "pool", ages)
+        yield gauges("sluice_pool_report_age_seconds", "age of Cinder's last report of a pool", "pool", ages)
 
 
 POOL_GAUGES: Final = {metrics.POOL_FREE: "sluice_pool_free_ratio", metrics.POOL_USED: "sluice_pool_used_bytes"}
@@ -112,5 +112,5 @@ QUANTITIES: Final = (
         "quantile",
         {metric: str(quantile) for metric, quantile in metrics.LATENCY_QUANTILES.items()},
     ),
-    Quantity("queue", "requests to volumes under way", "", {metrics.VOLUME_QUEUE: ""}),
+    Quantity("queue", "running requests to volumes", "", {metrics.VOLUME_QUEUE: ""}),
 )

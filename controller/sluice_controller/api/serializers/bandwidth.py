@@ -14,15 +14,15 @@ from sluice_core.messages.bandwidth import GET, METHODS, PUT, SIDES
 from sluice_dsl.syntax.units import format_value
 
 _RATE: Final = "bytes per second"
-#: Who knows what a node can move.
+#: The sources of a node's capacity.
 SOURCES: Final = ("configured", "estimated", "unknown")
 
 _OBJECT: Final = {
     "type": "object",
     "properties": {
-        "oid": {"type": "string", "description": "its whole path, `/account/container/object`"},
-        "oid_calculated_BW": {"type": "number", "description": "MB/s that it is read or written with"},
-        "range": {"type": "string", "description": "`0-end`, or what of the object is read"},
+        "oid": {"type": "string", "description": "the whole path, `/account/container/object`"},
+        "oid_calculated_BW": {"type": "number", "description": "the rate of reading or writing, in MB/s"},
+        "range": {"type": "string", "description": "`0-end`, or the part of the object that is read"},
     },
     "required": ["oid", "oid_calculated_BW", "range"],
     "additionalProperties": False,
@@ -32,11 +32,11 @@ _LINE: Final = {
     "properties": {
         "account": {"type": "string"},
         "identifier": {"type": "string", "const": "object"},
-        "method": {"type": "string", "enum": [GET, PUT], "description": "by which they move; not in IOStack's table"},
+        "method": {"type": "string", "enum": [GET, PUT], "description": "method of transfer; not in IOStack's table"},
         "needed_BW": {
             "type": "number",
-            "description": "MB/s that the tenant asked for: its value for each object server, else its floor over the "
-            "whole cluster; 0 for nothing",
+            "description": "the tenant's floor in MB/s: on each object server, else over the whole cluster; 0 without "
+            "a floor",
         },
         "policy": {"type": "string", "description": "storage policy"},
         "objects": {"type": "array", "items": _OBJECT},
@@ -50,47 +50,47 @@ def _by(description: str, inner: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "description": description, "additionalProperties": inner}
 
 
-#: IOStack's table and its overview, whose names are data.
+#: IOStack's table and its overview, whose field names are data.
 TABLE: Final = _by("by `ip:port` of object servers", _by("by device", _by("by number, from `0` on", _LINE)))
 OVERVIEW: Final = _by("by `ip:port` of object servers", _by("by account", _by("by storage policy", {"type": "number"})))
 
 
 class MeasuredPageSerializer(PageSerializer):
-    """A page out of what was measured last."""
+    """A page of the last measurement."""
 
-    at = s.DateTimeField(allow_null=True, help_text="when it was measured; null while nobody measures")
-    stale = s.BooleanField(help_text="whether nobody measures now: that a list is empty then says nothing")
+    at = s.DateTimeField(allow_null=True, help_text="time of the measurement; null while no host measures")
+    stale = s.BooleanField(help_text="whether no host measures now: an empty list then has no meaning")
     left_out = s.IntegerField(
-        help_text="rows of all such that are not shown, of a big cluster: quiet ones without objectives"
+        help_text="rows that are left out in a big cluster: those of quiet flows without objectives"
     )
     controllers = s.DictField(
-        child=s.CharField(), help_text="by method, the global controller that allocates it in the place of Sluice"
+        child=s.CharField(), help_text="by method, the global controller that allocates it instead of Sluice"
     )
 
 
 class OwnerSerializer(Serializer):
-    """Whose bytes, by which method and under which storage policy."""
+    """The owner of the bytes, the method and the storage policy."""
 
-    account = s.CharField(allow_blank=True, help_text="empty for replication, which moves everybody's")
-    label = s.CharField(allow_blank=True, help_text="name of the account's project; empty where it is not known")
-    container = s.CharField(allow_blank=True, help_text="empty but where a container has objectives of its own")
+    account = s.CharField(allow_blank=True, help_text="empty for replication, which moves the bytes of all accounts")
+    label = s.CharField(allow_blank=True, help_text="name of the account's project; empty if it is not known")
+    container = s.CharField(allow_blank=True, help_text="empty unless the container has objectives of its own")
     method = s.ChoiceField(METHODS)
-    policy = s.IntegerField(help_text="index of the storage policy; -1 when it is not known")
+    policy = s.IntegerField(help_text="index of the storage policy; -1 if it is not known")
     storage_policy = s.CharField(allow_blank=True, help_text="its name")
 
 
 class FlowSerializer(OwnerSerializer):
-    """What one tenant or container is promised, gets and moves over the whole cluster; rates in bytes per second."""
+    """Objectives, share and rate of one tenant or container over the whole cluster; rates in bytes per second."""
 
-    floor = s.FloatField(help_text="promised; 0: nothing")
+    floor = s.FloatField(help_text="0: none")
     ceiling = s.FloatField(help_text="0: none")
-    share = s.FloatField(allow_null=True, help_text="assigned; null: as much as it likes")
+    share = s.FloatField(allow_null=True, help_text="assigned; null: unlimited")
     measured = s.FloatField(help_text="moved, counted once at the proxies")
-    met = s.FloatField(help_text="what of the floor the cluster can carry")
-    short = s.FloatField(help_text="what is missing of the floor")
-    waiting = s.FloatField(help_text="transfers that were held back, in the mean")
+    met = s.FloatField(help_text="the part of the floor that the cluster can carry")
+    short = s.FloatField(help_text="the part of the floor that is missing")
+    waiting = s.FloatField(help_text="mean number of transfers that were held back")
     active = s.BooleanField()
-    policies = s.ListField(child=s.CharField(), help_text="ids of the policies that speak of it")
+    policies = s.ListField(child=s.CharField(), help_text="ids of the policies with its objectives")
 
 
 class FlowPageSerializer(MeasuredPageSerializer):
@@ -100,17 +100,17 @@ class FlowPageSerializer(MeasuredPageSerializer):
 
 
 class NodeBandwidthSerializer(Serializer):
-    """What one side of a node could move, is given and moves by one method; rates in bytes per second."""
+    """Capacity, share and rate of one side of a node by one method; rates in bytes per second."""
 
     node = s.CharField()
     server = s.CharField(allow_blank=True, help_text="`ip:port` of its object server")
     side = s.ChoiceField(SIDES)
     method = s.ChoiceField(METHODS)
-    capacity = s.FloatField(allow_null=True, help_text="null when it is not known")
-    source = s.ChoiceField(SOURCES, help_text="how the capacity is known")
-    assigned = s.FloatField(allow_null=True, help_text="null: as much as it likes")
+    capacity = s.FloatField(allow_null=True, help_text="null if it is not known")
+    source = s.ChoiceField(SOURCES, help_text="the source of the capacity")
+    assigned = s.FloatField(allow_null=True, help_text="null: unlimited")
     measured = s.FloatField()
-    at = s.DateTimeField(allow_null=True, help_text="when the node spoke last")
+    at = s.DateTimeField(allow_null=True, help_text="time of the node's last report")
 
 
 class NodeBandwidthPageSerializer(MeasuredPageSerializer):
@@ -120,12 +120,12 @@ class NodeBandwidthPageSerializer(MeasuredPageSerializer):
 
 
 class PartSerializer(OwnerSerializer):
-    """What a flow moves on one side of one node, on one device; each copy counts at the storage nodes."""
+    """The rate of a flow on one side of one node, on one device; each copy counts at the storage nodes."""
 
     node = s.CharField()
     side = s.ChoiceField(SIDES)
     device = s.CharField(allow_blank=True, help_text="empty at proxies")
-    share = s.FloatField(allow_null=True, help_text=f"{_RATE}; null: as much as it likes")
+    share = s.FloatField(allow_null=True, help_text=f"{_RATE}; null: unlimited")
     measured = s.FloatField(help_text=_RATE)
 
 
@@ -136,13 +136,13 @@ class PartPageSerializer(MeasuredPageSerializer):
 
 
 class DeviceBandwidthSerializer(Serializer):
-    """What a device moves by one method."""
+    """The rate of a device by one method."""
 
     node = s.CharField()
     device = s.CharField()
     method = s.ChoiceField(METHODS)
-    flows = s.IntegerField(help_text="that move something on it")
-    share = s.FloatField(allow_null=True, help_text=f"{_RATE}, of flows that are held back; null: none is")
+    flows = s.IntegerField(help_text="number of flows that are active on it")
+    share = s.FloatField(allow_null=True, help_text=f"{_RATE}, of the flows that are held back; null: none is")
     measured = s.FloatField(help_text=_RATE)
 
 
@@ -153,16 +153,16 @@ class DeviceBandwidthPageSerializer(MeasuredPageSerializer):
 
 
 class PromiseSerializer(PolicySerializer):
-    """The policy that a value of ``/bw`` became."""
+    """The policy of a floor that was set by ``/bw``."""
 
-    changed = s.BooleanField(help_text="false when it stood like that already")
-    warnings = ProblemSerializer(many=True, help_text="what is doubtful about it, when it is new")
+    changed = s.BooleanField(help_text="false if the same floor was already set")
+    warnings = ProblemSerializer(many=True, help_text="doubts about a new policy")
 
 
 class ClearedSerializer(Serializer):
-    """Values that were taken back."""
+    """Floors that were removed."""
 
-    policies = s.ListField(child=s.CharField(), help_text="ids of their policies, which are gone")
+    policies = s.ListField(child=s.CharField(), help_text="ids of their policies, which are deleted")
 
 
 class ObjectiveSerializer(Serializer):
@@ -170,47 +170,47 @@ class ObjectiveSerializer(Serializer):
 
     account = s.CharField()
     label = s.CharField(
-        source="policy.plan.target.label", allow_blank=True, help_text="the project's name, where it was called by that"
+        source="policy.plan.target.label", allow_blank=True, help_text="the project's name, if the request had it"
     )
     name = s.ChoiceField(NAMES)
     value = s.FloatField(help_text=_RATE)
     text = computed(
-        lambda objective: format_value(objective.value, "rate"), s.CharField(help_text="the same with its unit")
+        lambda objective: format_value(objective.value, "rate"), s.CharField(help_text="the value with its unit")
     )
     storage_policy = s.CharField(allow_blank=True, help_text="empty: all")
     policy = s.CharField(
-        source="policy.policy.id", help_text="id of the policy that it stands in, with the tenant's others"
+        source="policy.policy.id", help_text="id of its policy, which has all objectives of the tenant"
     )
     enabled = s.BooleanField(source="policy.policy.enabled")
-    infeasible = InfeasibleSerializer(allow_null=True, help_text="null when nothing is missing, or nobody measures")
+    infeasible = InfeasibleSerializer(allow_null=True, help_text="null if nothing is missing, or no host measures")
 
 
 ObjectivePageSerializer = page_of("slos", ObjectiveSerializer, "Objectives by account, name and storage policy.")
 
 
 class ObjectiveResultSerializer(ObjectiveSerializer):
-    """An objective as it is now."""
+    """The changed objective."""
 
-    changed = s.BooleanField(help_text="false when it stood like that already")
-    warnings = ProblemSerializer(many=True, help_text="what is doubtful about it, when it is new")
+    changed = s.BooleanField(help_text="false if the same value was already set")
+    warnings = ProblemSerializer(many=True, help_text="doubts about a new policy")
 
 
 class ObjectiveValueSerializer(Serializer):
-    """What is promised."""
+    """The value of an objective."""
 
     value = s.JSONField(help_text="a rate with its unit, as `30MBps`; a bare number is MB/s")
 
 
 class NodeFloorSerializer(ObjectiveValueSerializer):
-    """What each object server shall give."""
+    """The floor on each object server."""
 
     storage_policy = s.CharField(
-        required=False, allow_blank=True, help_text="for what lies under this one alone, by its name or index"
+        required=False, allow_blank=True, help_text="for this storage policy alone, by its name or index"
     )
 
 
-#: Accepted as they stand; a test sends them.
+#: A test sends these bodies unchanged.
 VALUES: Final = examples(("with a unit", {"value": "30MBps"}), ("in MB/s", {"value": 30}))
 NODE_FLOORS: Final = examples(
-    ("of everything", {"value": "30MBps"}), ("under a storage policy", {"value": 30, "storage_policy": "gold"})
+    ("of everything", {"value": "30MBps"}), ("of one storage policy", {"value": 30, "storage_policy": "gold"})
 )

@@ -1,12 +1,12 @@
 """One definition of each shape: the schema describes it, and answers are rendered with it.
 
-A :class:`Serializer` declares the fields of an object of an answer, in the order in which they are answered.
+A :class:`Serializer` declares the fields of an object in an answer, in their order.
 drf-spectacular reads it for ``/schema``; :meth:`Serializer.render` renders a domain object with it.  A field's value is
-the attribute that its ``source`` names (its own name without one), or what its :func:`computed` function says; nested
-serializers, times, lists and mappings become plain data.  Bodies of requests are not parsed with serializers, which
-only describe them: :mod:`sluice_controller.validation` says what is wrong in our words.
+the attribute that its ``source`` names (by default its own name), or the result of its :func:`computed` function;
+nested serializers, times, lists and mappings become plain data.  Bodies of requests are only described by serializers,
+not parsed with them: :mod:`sluice_controller.validation` reports errors in Sluice's form.
 
-Readers are made once, with the class: a page of a thousand policies takes no longer than hand-written dictionaries.
+Readers are made once, with the class, so rendering a thousand policies takes no longer than with explicit code.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from sluice_dsl.plan import PlannedAction
 class Serializer(s.Serializer):
     """A shape that describes itself and renders objects."""
 
-    #: whether the fields of this class stand behind those of the classes that inherit it
+    #: whether the fields of this class come after those of the classes that inherit it
     trailing: ClassVar[bool] = False
-    #: names of fields with what reads their values out of an object, in the order of the answer
+    #: names of fields with functions that read their values from an object, in the order of the answer
     _readers: ClassVar[tuple[tuple[str, Callable[[Any], Any]], ...]] = ()
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Order the fields as they are answered: inherited ones first, but those of trailing classes last."""
+        """Order the fields: inherited ones first, but those of trailing classes last."""
         super().__init_subclass__(**options)
         bases: list[Any] = [base for base in cls.__bases__ if vars(base).get("trailing")]
         last = {name for base in bases for name in base._declared_fields}
@@ -43,9 +43,9 @@ class Serializer(s.Serializer):
 
     @classmethod
     def render(cls, thing: Any, **given: Any) -> dict[str, Any]:
-        """``thing`` as plain data; ``given`` are values of fields that the object does not know.
+        """``thing`` as plain data; ``given`` are values of fields that the object does not have.
 
-        What is plain data already stays as it is.
+        Plain data is returned unchanged.
         """
         if isinstance(thing, dict):
             return thing
@@ -58,7 +58,7 @@ class Serializer(s.Serializer):
 
 
 class UnixTimeField(s.DateTimeField):
-    """Unix time in seconds, answered as ISO 8601; 0 is null where that is allowed."""
+    """Unix time in seconds, rendered as ISO 8601; 0 is null if that is allowed."""
 
     per_second: ClassVar[int] = 1
 
@@ -68,13 +68,13 @@ class UnixTimeField(s.DateTimeField):
 
 
 class MillisecondsField(UnixTimeField):
-    """Unix time in milliseconds, answered in the same way."""
+    """Unix time in milliseconds, rendered like :class:`UnixTimeField`."""
 
     per_second = 1000
 
 
 def computed(value: Callable[[Any], Any], field: Any) -> Any:
-    """``field``, whose value is ``value`` of the object that is rendered."""
+    """Return ``field`` with the result of ``value`` for the rendered object as its value."""
     field.value_of = value
     return field
 
@@ -99,7 +99,7 @@ def _conversion(field: Any) -> Callable[[Any], Any] | None:
 
 
 class PageSerializer(Serializer):
-    """Where a page ends."""
+    """The fields of a page's end."""
 
     trailing = True
 
@@ -110,28 +110,28 @@ class PageSerializer(Serializer):
 
 
 def page_of(field: str, shape: type[Serializer], text: str) -> type[PageSerializer]:
-    """The shape of a page with things of ``shape`` in ``field``; ``text`` describes it in the schema."""
+    """The shape of a page with objects of ``shape`` in ``field``; ``text`` describes it in the schema."""
     name = f"{shape.__name__.removesuffix('Serializer')}PageSerializer"
     return type(name, (PageSerializer,), {"__doc__": text, field: shape(many=True, source="records")})
 
 
 class EntrySerializer(Serializer):
-    """What all entries say of themselves."""
+    """The fields of all entries."""
 
     trailing = True
 
-    created_at = MillisecondsField(source="created", allow_null=True, help_text="null for what came with the software")
+    created_at = MillisecondsField(source="created", allow_null=True, help_text="null if it is part of the software")
     created_by = s.CharField(allow_blank=True)
 
 
-PARAMS_TEXT: Final = "`params` for people, values with their units, as `get_bw=30 MB/s`"
+PARAMS_TEXT: Final = "`params` as text, values with their units, as `get_bw=30 MB/s`"
 
 
 def params_text(action: Assignment | PlannedAction, catalogue: Catalogue) -> str:
-    """The parameters of ``action`` for people."""
+    """The parameters of ``action`` as text."""
     return describe_parameters(action.params, catalogue.action(action.keyword))
 
 
 def examples(*bodies: tuple[str, Any]) -> list[OpenApiExample]:
-    """Bodies of requests, by name, that are accepted as they stand; a test sends them."""
+    """Example bodies of requests, by name; a test sends them unchanged."""
     return [OpenApiExample(name, value=value, request_only=True) for name, value in bodies]

@@ -18,7 +18,7 @@ from sluice_core.messages.uploads import FILTER_CODE
 
 #: Kind of code → its section in documents.
 _SECTIONS: Final = {kind: section for section, kind in CODE_SECTIONS.items()}
-#: Differences that are shown.
+#: The maximum number of differences in an answer.
 LARGEST_DIFFERENCE: Final = 1000
 
 
@@ -27,12 +27,12 @@ class ChangeSerializer(Serializer):
 
     epoch = s.IntegerField()
     at = UnixTimeField()
-    by = s.CharField(allow_blank=True, help_text="who asked for it; `actors@…` is an actor host")
+    by = s.CharField(allow_blank=True, help_text="the author; `actors@…` is an actor host")
     policies = computed(
         touched_policies,
         s.ListField(
             child=s.CharField(),
-            help_text="the policies that it is about; `controller:<name>` is what a controller sets",
+            help_text="the changed policies; `controller:<name>` stands for the assignments of a controller",
         ),
     )
     filters = s.ListField(child=s.CharField(), help_text="registered filters, by keyword")
@@ -49,7 +49,7 @@ class ChangeSerializer(Serializer):
 
     @classmethod
     def render(cls, thing: Change, **given: Any) -> dict[str, Any]:
-        """One change, and the uploaded code that it is about, by the sections of documents."""
+        """One change, with the uploaded code that it changes, by the sections of documents."""
         code: dict[str, list[str]] = {section: [] for section in CODE_SECTIONS}
         for key in dict.fromkeys((*(one.key for one in thing.uploads), *thing.upload_drops)):
             kind, slash, name = key.partition("/")
@@ -73,12 +73,12 @@ class ChangePageSerializer(Serializer):
         s.CharField(allow_null=True, help_text="`marker` of the next page, which may be empty; null at the end"),
     )
     head = HeadSerializer()
-    trimmed = s.BooleanField(help_text="whether changes before `oldest` were forgotten")
+    trimmed = s.BooleanField(help_text="whether changes before `oldest` were removed")
     oldest = OldestSerializer(allow_null=True)
 
 
 class DifferenceSerializer(Serializer):
-    """One policy, entry, or piece of uploaded code that is another than before."""
+    """One policy, entry, or piece of uploaded code that differs from before."""
 
     what = s.ChoiceField(WHATS)
     name = s.CharField()
@@ -96,22 +96,22 @@ def _document(message: Message | None) -> dict[str, Any] | None:
 
 
 class ChangeDetailSerializer(ChangeSerializer):
-    """One atomic change, with what it replaced."""
+    """One atomic change, with the documents that it replaced."""
 
     history = s.CharField()
-    assignments = StepSerializer(source="puts", many=True, help_text="what was put into force")
+    assignments = StepSerializer(source="puts", many=True, help_text="the assignments that were put into force")
     dropped = s.ListField(source="drops", child=s.CharField(), help_text="ids of the assignments that were taken back")
     differences = DifferenceSerializer(
-        many=True, allow_null=True, help_text="null when what it replaced is not known any more"
+        many=True, allow_null=True, help_text="null if the replaced documents are not kept any more"
     )
 
 
 class OutcomeSerializer(Serializer):
-    """What was changed, or with `plan` would be."""
+    """The changes that were made, or with `plan` would be made."""
 
     plan = s.BooleanField(help_text="true: nothing was changed")
-    epoch = s.IntegerField(help_text="where the configuration stands")
-    version = s.IntegerField(help_text="what `ETag` says")
+    epoch = s.IntegerField(help_text="the epoch of the configuration")
+    version = s.IntegerField(help_text="the value of `ETag`")
     create = s.IntegerField()
     replace = s.IntegerField()
     delete = s.IntegerField()
@@ -122,6 +122,6 @@ class OutcomeSerializer(Serializer):
 
     @classmethod
     def render(cls, thing: ConfigurationChange, **given: Any) -> dict[str, Any]:
-        """What was changed, or with ``plan`` would be, and how many things in which way."""
+        """The changes that were made, or with ``plan`` would be made, and their numbers by kind."""
         counts = {how: sum(one.how == how for one in thing.changes) for how in HOWS}
         return super().render(thing, **counts, **given)

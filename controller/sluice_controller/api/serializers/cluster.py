@@ -1,7 +1,7 @@
-"""The shapes of what is said of the whole cluster.
+"""The shapes of the state of the whole cluster.
 
-Nodes, the newest change, the API's health, events, what a caller may do, counts of everything that can be amiss,
-and the history of metrics.
+Nodes, the newest change, the API's health, events, a caller's permissions, counts of policies, nodes and hosts by
+state, and the history of metrics.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ HEALTH = ("ok", "degraded")
 
 
 class LinkSerializer(Serializer):
-    """A URL and what it is of the thing that names it."""
+    """A URL and its relation to the object that contains it."""
 
     rel = s.CharField(help_text="always `self`")
     href = s.CharField()
@@ -38,7 +38,7 @@ class VersionSerializer(Serializer):
 
 
 class VersionsSerializer(Serializer):
-    """What clients of OpenStack discover the API by."""
+    """The document for the discovery of the API by clients of OpenStack."""
 
     versions = VersionSerializer(many=True)
 
@@ -52,7 +52,7 @@ class NodeRefusalSerializer(Serializer):
 
 
 class NodeSerializer(Serializer):
-    """What a node's agent reported last."""
+    """The last report of a node's agent."""
 
     node = s.CharField()
     state = s.ChoiceField(NODE_STATES)
@@ -71,13 +71,13 @@ class NodeSerializer(Serializer):
     dropped = s.IntegerField(help_text="metric batches that were lost")
     storage = s.CharField(
         allow_blank=True,
-        help_text="`ready` when objects can be transformed on its disks, else what is waited for; empty without disks",
+        help_text="`ready` when objects can be transformed on its disks, else the reason to wait; empty without disks",
     )
     code = s.DictField(
         child=s.IntegerField(),
-        help_text="the revision that it can run of uploaded code: `<filter>`, `metric/<NAME>`",
+        help_text="the revision of uploaded code that it can run: `<filter>`, `metric/<NAME>`",
     )
-    sandbox = s.DictField(child=s.CharField(), help_text="isolated environment: `ok`, or what is wrong with it")
+    sandbox = s.DictField(child=s.CharField(), help_text="isolated environment: `ok`, or its problem")
     plugins = s.DictField(child=s.CharField(), help_text="installed plugin that a Swift process runs without: why")
     software = s.CharField(allow_blank=True)
     started_at = UnixTimeField(source="started")
@@ -92,7 +92,7 @@ class HeadSerializer(Serializer):
 
 
 class NodeListSerializer(Serializer):
-    """All nodes that ever reported, but those forgotten."""
+    """All nodes that ever reported, except the forgotten ones."""
 
     nodes = NodeSerializer(many=True)
     next_marker = s.CharField(allow_null=True, help_text="`marker` of the next page; null on the last one")
@@ -100,33 +100,33 @@ class NodeListSerializer(Serializer):
 
 
 class HealthSerializer(Serializer):
-    """`degraded` when one of the dependencies is; `keystone` is one where it says who asks."""
+    """`degraded` if one of the dependencies is; `keystone` is one if it authenticates callers."""
 
     status = s.ChoiceField(HEALTH)
     dependencies = s.DictField(child=s.ChoiceField(HEALTH))
 
 
 class PermissionsSerializer(Serializer):
-    """What the caller may do."""
+    """The permissions of the caller."""
 
     permissions = s.DictField(
         child=s.BooleanField(),
-        help_text="`policies:create` and its like: names of rules without `sluice:` in front, whether each allows it",
+        help_text="by rule, without the prefix `sluice:` (as `policies:create`), whether it allows the call",
     )
 
 
 class EventSerializer(Serializer):
-    """Something that went wrong, or is well again."""
+    """A problem, or the end of one."""
 
-    id = s.CharField(help_text="where it stands in the log, for `since`")
-    at = UnixTimeField(help_text="when it was noticed")
+    id = s.CharField(help_text="its position in the log, for `since`")
+    at = UnixTimeField(help_text="time of detection")
     severity = s.ChoiceField(SEVERITIES)
-    kind = s.CharField(help_text=f"what happened: {', '.join(KINDS)}")
+    kind = s.CharField(help_text=f"the kind of event: {', '.join(KINDS)}")
     node = s.CharField(allow_blank=True)
     policy = s.CharField(allow_blank=True)
-    subject = s.CharField(allow_blank=True, help_text="what else it is about: code, a plugin, an environment")
+    subject = s.CharField(allow_blank=True, help_text="a further object of the event: code, a plugin, an environment")
     text = s.CharField()
-    source = s.CharField(help_text="who logged it: a node, an actor host, `api` or `bandwidth`")
+    source = s.CharField(help_text="the author of the event: a node, an actor host, `api` or `bandwidth`")
     fields = s.DictField(help_text="further values, by name")
 
 
@@ -134,7 +134,7 @@ class EventPageSerializer(PageSerializer):
     """A page of events, oldest first."""
 
     events = EventSerializer(many=True)
-    last = s.CharField(help_text="`since` of whoever wants what comes behind this page")
+    last = s.CharField(help_text="`since` for a request of the events after this page")
 
 
 def _count(state: str) -> Any:
@@ -142,7 +142,7 @@ def _count(state: str) -> Any:
 
 
 class PolicyCountsSerializer(Serializer):
-    """How many policies there are, by state, and how many a node refuses, in whatever state they are."""
+    """The numbers of policies, by state, and of those that a node refuses, in any state."""
 
     total = s.IntegerField()
     active, waiting, failed, disabled = map(_count, STATES)
@@ -150,15 +150,15 @@ class PolicyCountsSerializer(Serializer):
 
 
 class FloorCountsSerializer(Serializer):
-    """Promises of bandwidth that the cluster cannot carry now."""
+    """Floors of bandwidth that the cluster cannot carry now."""
 
-    short = s.IntegerField(help_text="how many policies")
+    short = s.IntegerField(help_text="number of policies")
     shortfall = s.FloatField(help_text="bytes per second that are missing")
-    stale = s.BooleanField(help_text="whether nobody measures, so that none says nothing")
+    stale = s.BooleanField(help_text="whether no host measures now: 0 then has no meaning")
 
 
 class NodeCountsSerializer(Serializer):
-    """How many nodes there are, by state, and how many refuse something, in whatever state they are."""
+    """The numbers of nodes, by state, and of those that refuse something, in any state."""
 
     total = s.IntegerField()
     ok, stale_history, failed, away = map(_count, NODE_STATES)
@@ -166,36 +166,36 @@ class NodeCountsSerializer(Serializer):
 
 
 class HostCountsSerializer(Serializer):
-    """How many actor hosts have spoken lately, and how many have not."""
+    """The numbers of actor hosts that have reported lately, and that have not."""
 
     alive = s.IntegerField()
     away = s.IntegerField()
 
 
 class ClusterCountsSerializer(Serializer):
-    """What is the whole cluster's, and no tenant's."""
+    """The state of the whole cluster, as opposed to that of tenants."""
 
     nodes = NodeCountsSerializer()
     hosts = HostCountsSerializer()
-    dependencies = s.DictField(child=s.ChoiceField(HEALTH), help_text="as `/health` says it")
+    dependencies = s.DictField(child=s.ChoiceField(HEALTH), help_text="as in `/health`")
 
 
 class OverviewSerializer(Serializer):
-    """Counts of everything that can be amiss."""
+    """Counts of policies, nodes and hosts by state."""
 
     policies = PolicyCountsSerializer()
     floors = FloorCountsSerializer()
-    cluster = ClusterCountsSerializer(allow_null=True, help_text="null for whoever sees its own policies alone")
+    cluster = ClusterCountsSerializer(allow_null=True, help_text="null for callers that see their own policies alone")
 
 
 _TARGET: Final = "account, account/container, account/volume id, node, node/side, node/device, pool …; empty: cluster"
-#: Points are floats of 32 bits, which have no more digits.
+#: Points are floats of 32 bits, which have at most this many digits.
 _DIGITS: Final = 7
 Row = list[float | None]
 
 
 def rows_of(history: History) -> list[Row]:
-    """A row of each step: unix time at which it begins, mean, lowest, highest, 95th percentile."""
+    """A row for each step: Unix time at which it begins, mean, lowest, highest, 95th percentile."""
     times = range(history.span.begin, history.span.end, history.span.step)
     return [[at, *_numbers(point)] for at, point in zip(times, history.points, strict=True)]
 
@@ -213,13 +213,13 @@ class _HistoryBase(Serializer):
     target = s.CharField(source="selection.target", allow_blank=True, help_text=_TARGET)
     rest = computed(
         lambda history: history.selection.series[0].rest,
-        s.BooleanField(help_text="the sum of all targets of the level that have no series of their own"),
+        s.BooleanField(help_text="whether it is the sum of all targets of the level without a series of their own"),
     )
-    of = s.IntegerField(help_text="of how many targets the sum of a rest was last")
-    step = s.IntegerField(source="span.step", help_text="seconds; more than asked for where that is kept no finer")
+    of = s.IntegerField(help_text="the number of targets in the last sum of a rest")
+    step = s.IntegerField(source="span.step", help_text="seconds; more than requested if finer points are not kept")
 
 
-#: ``from`` is no name in Python.
+#: ``from`` is not a valid name in Python.
 MetricHistorySerializer: Final[Any] = type(
     "MetricHistorySerializer",
     (_HistoryBase,),
@@ -231,7 +231,7 @@ MetricHistorySerializer: Final[Any] = type(
             rows_of,
             s.ListField(
                 child=s.ListField(child=s.FloatField(allow_null=True)),
-                help_text="for each step the unix time at which it begins, and mean, lowest, highest value and 95th "
+                help_text="for each step the Unix time at which it begins, and mean, lowest, highest value and 95th "
                 "percentile; null where nothing was measured, and for a percentile that is not known",
             ),
         ),
@@ -240,14 +240,14 @@ MetricHistorySerializer: Final[Any] = type(
 
 
 class MetricSeriesSerializer(Serializer):
-    """A series that is kept."""
+    """A series of the history."""
 
     metric = s.CharField()
     level = s.CharField()
     target = s.CharField(source="path", allow_blank=True, help_text=_TARGET)
-    label = s.CharField(allow_blank=True, help_text="the same with the name of the project; empty where it has none")
-    rest = s.BooleanField(help_text="the sum of all targets of the level that have no series of their own")
-    of = s.IntegerField(help_text="of how many targets the sum of a rest was last")
+    label = s.CharField(allow_blank=True, help_text="the target with the name of the project; empty if it has none")
+    rest = s.BooleanField(help_text="whether it is the sum of all targets of the level without a series of their own")
+    of = s.IntegerField(help_text="the number of targets in the last sum of a rest")
     step = s.IntegerField(help_text="seconds of its finest points")
     since = UnixTimeField()
 
@@ -256,6 +256,6 @@ MetricSeriesPageSerializer: Final = page_of("series", MetricSeriesSerializer, "S
 
 
 class ForgottenSerializer(Serializer):
-    """What was forgotten."""
+    """The result of deleting history."""
 
     series = s.IntegerField(help_text="how many")

@@ -24,34 +24,34 @@ from sluice_core.messages.uploads import Upload
 
 
 class RegistrationSerializer(Serializer):
-    """What a filter is.
+    """The description of a filter.
 
-    One for an isolated environment, or for volumes (`nbdkit`), is described here.  A `native` one says `reverse`,
-    `capabilities`, `parameters` and `help` itself, in its code.
+    One for an isolated environment, or for volumes (`nbdkit`), is described here.  The code of a `native` one contains
+    `reverse`, `capabilities`, `parameters` and `help`.
     """
 
     keyword = s.CharField(required=False, help_text="the word that sentences use; lower case, fixed once registered")
     environment = s.ChoiceField(
         ENVIRONMENTS,
         required=False,
-        help_text="who runs its code; `native` code is for administrators only, since it runs inside Swift's processes "
-        "with all their rights, and so is code for `nbdkit`, which filters volumes",
+        help_text="where its code runs; `native` code is for administrators only, since it runs inside Swift's "
+        "processes with all their rights, and so is code for `nbdkit`, which filters volumes",
     )
     language = s.CharField(
-        required=False, allow_blank=True, help_text="python, java or wasm, as the environment knows it"
+        required=False, allow_blank=True, help_text="python, java or wasm, as supported by the environment"
     )
-    main = s.CharField(required=False, allow_blank=True, help_text="the class to run, where the environment needs one")
-    reverse = s.BooleanField(required=False, default=False, help_text="a GET undoes what a PUT did")
+    main = s.CharField(required=False, allow_blank=True, help_text="the class to run, if the environment needs one")
+    reverse = s.BooleanField(required=False, default=False, help_text="whether a GET undoes the change of a PUT")
     capabilities = s.DictField(required=False, help_text="fields of a filter: on_put, on_get, changes_length, stage …")
     parameters = s.ListField(child=s.DictField(), required=False)
     help = s.CharField(required=False, allow_blank=True)
     self_service = s.BooleanField(
-        required=False, default=False, help_text="members may use it for their own containers"
+        required=False, default=False, help_text="whether members may use it for their own containers"
     )
 
 
 class EarlierRevisionSerializer(Serializer):
-    """Code that was uploaded before and can be gone back to."""
+    """Earlier code that can be restored."""
 
     revision = s.IntegerField(source="number")
     sha256 = s.CharField()
@@ -62,7 +62,7 @@ class EarlierRevisionSerializer(Serializer):
 
 
 class CodeSerializer(Serializer):
-    """What all uploaded code says of its revisions."""
+    """The revisions of uploaded code of any kind."""
 
     trailing = True
 
@@ -70,10 +70,10 @@ class CodeSerializer(Serializer):
     size = s.IntegerField()
     revision = s.IntegerField()
     uploaded_at = MillisecondsField(
-        source="uploaded", allow_null=True, help_text="when the present code came; null while there is none"
+        source="uploaded", allow_null=True, help_text="time of the last upload; null without code"
     )
     uploaded_by = s.CharField(allow_blank=True)
-    revisions = EarlierRevisionSerializer(many=True, help_text="earlier ones, newest first; so many are kept")
+    revisions = EarlierRevisionSerializer(many=True, help_text="earlier ones, newest first, as many as are kept")
 
 
 class CodeRefusalSerializer(Serializer):
@@ -81,21 +81,21 @@ class CodeRefusalSerializer(Serializer):
 
     node = s.CharField()
     reason = s.CharField(allow_blank=True)
-    revision = s.IntegerField(help_text="the earlier one that it goes on with; 0: none")
+    revision = s.IntegerField(help_text="the earlier one that it runs; 0: none")
 
 
 class RolloutSerializer(Serializer):
-    """How many of all nodes can run the newest revision; each of the others is in one of the lists."""
+    """The number of nodes that can run the newest revision; each other node is in one of the lists."""
 
     total = s.IntegerField()
     nodes = s.IntegerField()
     refused = CodeRefusalSerializer(many=True)
-    waiting = s.ListField(child=s.CharField(), help_text="have not said yet whether they can")
+    waiting = s.ListField(child=s.CharField(), help_text="have not reported yet whether they can")
     away = s.ListField(child=s.CharField(), help_text="have not reported for a while")
 
 
 class _FilterSerializer(CodeSerializer):
-    """What a registered filter is, and its code."""
+    """A registered filter and its code."""
 
     id = s.CharField(source="keyword")
     keyword = s.CharField()
@@ -115,28 +115,25 @@ class _FilterSerializer(CodeSerializer):
 class UploadSerializer(_FilterSerializer):
     """A registered filter, or an installed one.
 
-    A registered one without ``sha256`` has no code yet and cannot be used; an installed one never has any here.
+    A registered one without ``sha256`` has no code yet and cannot be used; an installed one has no code here.
     """
 
-    created = s.IntegerField(help_text="unix milliseconds; 0 for an installed filter")
+    created = s.IntegerField(help_text="Unix milliseconds; 0 for an installed filter")
     created_by = s.CharField(allow_blank=True)
-    installed = s.BooleanField(
-        help_text="whether it is installed with the software of the nodes: then it can be shown, and neither changed "
-        "nor deleted"
-    )
+    installed = s.BooleanField(help_text="whether it is installed with the software of the nodes; then it is read-only")
     rollout = RolloutSerializer(allow_null=True, help_text="null for an installed filter")
 
 
 class RollbackSerializer(Serializer):
-    """Which code is wanted again; without a number that of the revision before."""
+    """The code to restore; without a number that of the revision before."""
 
     revision = s.IntegerField(required=False, min_value=1, help_text="one of `revisions`")
 
 
-#: Accepted as they stand; a test posts them.
+#: A test posts these bodies unchanged.
 REGISTRATIONS: Final = examples(
     (
-        "a WebAssembly filter that can be undone",
+        "a reversible WebAssembly filter",
         {
             "keyword": "scramble",
             "environment": "wasm",
@@ -147,35 +144,35 @@ REGISTRATIONS: Final = examples(
         },
     ),
     (
-        "a native filter, whose code says what it is",
+        "a native filter, described by its code",
         {"keyword": "watermark", "environment": "native", "self_service": True},
     ),
 )
 
-#: Accepted where there is such a revision; a test posts them.
+#: Accepted if there is such a revision; a test posts them.
 ROLLBACKS: Final = examples(("to the one before", {}), ("to the first one", {"revision": 1}))
 
 
 class ControllerSerializer(CodeSerializer, EntrySerializer):
-    """A global controller: what its code says of itself, and whether it runs."""
+    """A global controller: the description in its code, and its state."""
 
     name = s.CharField(source="keyword")
     help = computed(lambda upload: upload.info.get("help", ""), s.CharField(allow_blank=True))
     metrics = computed(
-        lambda upload: upload.info.get("metrics", ()), s.ListField(child=s.CharField(), help_text="what it watches")
+        lambda upload: upload.info.get("metrics", ()), s.ListField(child=s.CharField(), help_text="what it reads")
     )
     period = computed(
         lambda upload: float(upload.info.get("period", 1.0)), s.FloatField(help_text="seconds between two runs")
     )
     main = s.CharField(help_text="the class that decides")
-    running = s.BooleanField(help_text="whether it was started")
+    running = s.BooleanField(help_text="whether it is started")
     state = s.ChoiceField(STATES)
-    reason = s.CharField(allow_blank=True, help_text="why it failed, or why an earlier revision goes on")
-    hosts = s.ListField(child=s.CharField(), help_text="the actor hosts that run it: one, but while it moves")
+    reason = s.CharField(allow_blank=True, help_text="why it failed, or why an earlier revision runs")
+    hosts = s.ListField(child=s.CharField(), help_text="the actor hosts that run it: one, except while it moves")
 
     @classmethod
     def render_on(cls, hosts: Sequence[ControllerInstance], upload: Upload) -> dict[str, Any]:
-        """A controller and how it fares on the hosts that run it."""
+        """A controller with its state on the hosts that run it."""
         state, reason = controller_state(upload, hosts)
         return cls.render(upload, state=state, reason=reason, hosts=[one.host for one in hosts])
 
@@ -189,15 +186,15 @@ class ControllerInstanceSerializer(Serializer):
     host = s.CharField()
     state = s.ChoiceField(STATES)
     reason = s.CharField(allow_blank=True)
-    revision = s.IntegerField(help_text="of its code, as it runs there")
+    revision = s.IntegerField(help_text="the revision that runs there")
     since = UnixTimeField(allow_null=True)
     last_run = UnixTimeField(allow_null=True)
-    seconds = s.FloatField(help_text="that its last run took")
-    assignments = s.IntegerField(help_text="that it has in force")
+    seconds = s.FloatField(help_text="duration of its last run")
+    assignments = s.IntegerField(help_text="number of its assignments in force")
 
 
 class ControllerInstancesSerializer(PageSerializer):
-    """Where a controller runs, by host; hosts that have not spoken for a while are left out."""
+    """The hosts that run a controller; hosts that have not reported for a while are left out."""
 
     instances = ControllerInstanceSerializer(many=True)
 
@@ -208,7 +205,7 @@ class MetricInstanceSerializer(Serializer):
     node = s.CharField()
     state = s.ChoiceField(METRIC_STATES)
     reason = s.CharField(allow_blank=True, help_text="why the node cannot run the newest revision")
-    revision = s.IntegerField(help_text="that it can run; 0: none")
+    revision = s.IntegerField(help_text="the revision that the node can run; 0: none")
 
 
 class MetricInstancesSerializer(PageSerializer):

@@ -1,4 +1,4 @@
-"""The shapes of ``GET /effective``: what holds for a request, and why everything else does not."""
+"""The shapes of ``GET /effective``: the actions that hold for a request, and the overridden ones with the reason."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ from sluice_dsl.catalogue.base import Catalogue
 
 _MESSAGES: Final = {
     DISABLED: "the policy is disabled",
-    WAITING: "its actor has set nothing here, and has not said yet what it observes",
-    NO_VALUE: "its actor has set nothing here: a metric that it waits for has no value",
+    WAITING: "its actor has set nothing here, and has not reported its observations yet",
+    NO_VALUE: "its actor has set nothing here: one of its metrics has no value",
     CONDITION: "its condition does not hold",
-    UNKNOWN: "its condition asks for what is not known of this request",
+    UNKNOWN: "its condition needs a property that is not known of this request",
     NEWER: "a newer policy sets the same keyword for the same target",
-    DELETED: "a DELETE names it",
+    DELETED: "a DELETE removes it",
     NARROWER: "a policy of a narrower scope decides this kind",
 }
-#: Reasons that have nothing to do with the policy's condition.
+#: Reasons that do not depend on the policy's condition.
 _NOT_ITS_OWN: Final = (DISABLED, NEWER, DELETED, NARROWER)
 
 
 class PlaceSerializer(Serializer):
-    """What a request is about."""
+    """The target of a request."""
 
     account = s.CharField()
     container = s.CharField(allow_blank=True)
@@ -53,7 +53,7 @@ class PlaceSerializer(Serializer):
 
 
 class FactsSerializer(Serializer):
-    """What is known of the request; null is unknown."""
+    """The known properties of the request; null is unknown."""
 
     method = s.CharField()
     size = s.IntegerField(allow_null=True)
@@ -66,12 +66,12 @@ class FactsSerializer(Serializer):
 
 
 class _SetterSerializer(Serializer):
-    """What has set an action."""
+    """The policy or controller that has set an action."""
 
-    policy = s.CharField(help_text="`controller:<name>` when a controller has set it")
+    policy = s.CharField(help_text="`controller:<name>` if a controller has set it")
     controller = computed(
         lambda action: controller_of(action.policy),
-        s.CharField(allow_blank=True, help_text="the controller that has set it, else empty"),
+        s.CharField(allow_blank=True, help_text="the controller that has set it, otherwise empty"),
     )
 
 
@@ -85,7 +85,7 @@ class StepSerializer(_SetterSerializer):
     params_text = s.CharField(allow_blank=True, help_text=PARAMS_TEXT)
     place = s.ChoiceField(ALL_PLACES)
     stage = s.IntegerField()
-    protective = s.BooleanField(help_text="inherited through narrower scopes")
+    protective = s.BooleanField(help_text="inherited by narrower scopes")
     target = TargetSerializer()
     member = s.CharField(allow_blank=True)
 
@@ -100,37 +100,37 @@ class OverriddenSerializer(_SetterSerializer):
 
     assignment = computed(
         lambda overridden: overridden.assignment.id if overridden.assignment else "",
-        s.CharField(allow_blank=True, help_text="empty when its policy has set nothing here"),
+        s.CharField(allow_blank=True, help_text="empty if its policy has set nothing here"),
     )
     keyword = s.CharField()
     reason = s.ChoiceField(REASONS)
     by = s.ListField(child=s.CharField(), help_text="the policies that override it")
     message = s.CharField()
     observed = s.DictField(
-        child=s.FloatField(allow_null=True), help_text="the metric values that its actor saw; null was silent"
+        child=s.FloatField(allow_null=True), help_text="the metric values that its actor observed; null is silence"
     )
 
 
 class VerdictSerializer(Serializer):
-    """What holds of one kind."""
+    """The actions of one kind that hold."""
 
     kind = s.ChoiceField(KINDS)
     decided_by = computed(
         lambda verdict: decided_by(verdict.pipeline, verdict.deletes),
         s.ListField(child=s.CharField(), help_text="policies"),
     )
-    pipeline = StepSerializer(many=True, help_text="in running order on PUT")
+    pipeline = StepSerializer(many=True, help_text="in the order of a PUT")
     deletes = StepSerializer(many=True, help_text="DELETE actions that hold")
     overridden = OverriddenSerializer(many=True)
-    more = s.IntegerField(help_text="how many more are overridden and not shown")
+    more = s.IntegerField(help_text="number of overridden actions that are not shown")
 
 
 class EffectiveSerializer(Serializer):
-    """What holds for a request, and why everything else does not."""
+    """The actions that hold for a request, and the overridden ones with the reason."""
 
     target = PlaceSerializer(source="place")
     request = FactsSerializer(source="facts")
-    epoch = s.IntegerField(help_text="the newest change that is in it")
+    epoch = s.IntegerField(help_text="the newest change that the answer includes")
     kinds = VerdictSerializer(many=True)
 
     @classmethod
@@ -154,7 +154,7 @@ class EffectiveSerializer(Serializer):
 
 
 def _message(overridden: Overridden, contents: CacheContents) -> str:
-    """Why an action does not hold, with the policy's condition where that is why."""
+    """Why an action does not hold, with the policy's condition if that is the reason."""
     message = _MESSAGES[overridden.reason]
     cached = contents.policies.get(overridden.policy)
     condition = condition_text(cached.policy.text) if cached else ""

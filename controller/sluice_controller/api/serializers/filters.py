@@ -26,7 +26,7 @@ from sluice_dsl.catalogue.base import Catalogue
 class RangeSerializer(Serializer):
     """The range of a parameter while another one has a value."""
 
-    value = s.JSONField(help_text="of the other parameter")
+    value = s.JSONField(help_text="the value of the other parameter")
     minimum = s.FloatField()
     maximum = s.FloatField()
 
@@ -37,7 +37,7 @@ class ParameterSerializer(Serializer):
     name = s.CharField()
     type = s.ChoiceField(PARAMETER_TYPES)
     help = s.CharField()
-    default = s.JSONField(help_text="a value of the type, or null")
+    default = s.JSONField(help_text="a value of its type, or null")
     choices = s.ListField(child=s.JSONField())
     minimum = s.FloatField(allow_null=True)
     maximum = s.FloatField(allow_null=True)
@@ -47,7 +47,7 @@ class ParameterSerializer(Serializer):
 
 
 class FilterSerializer(Serializer):
-    """A keyword of `DO SET` and what it declares of itself."""
+    """A keyword of `DO SET` and its declared properties."""
 
     keyword = s.CharField()
     kind = s.ChoiceField(KINDS)
@@ -66,19 +66,19 @@ class FilterSerializer(Serializer):
     needs_whole_object = s.BooleanField()
     protective = s.BooleanField()
     available = s.BooleanField(help_text="whether this cluster can enforce it")
-    on_request = s.BooleanField(help_text="whether it accompanies whole requests")
-    methods = s.ListField(child=s.CharField(), help_text="methods of the requests that it accompanies; empty: all")
-    on_answer = s.BooleanField(help_text="whether on GET it may begin with the answer, which tells size, type and tags")
-    environment = s.ChoiceField(ENVIRONMENTS, help_text="who runs its code")
+    on_request = s.BooleanField(help_text="whether it runs for whole requests")
+    methods = s.ListField(child=s.CharField(), help_text="methods of the requests that it runs for; empty: all")
+    on_answer = s.BooleanField(help_text="whether on GET it may begin with the answer, which has size, type and tags")
+    environment = s.ChoiceField(ENVIRONMENTS, help_text="where its code runs")
     about = s.ListField(child=s.ChoiceField(RESOURCE_TYPES))
 
 
 class UsableFilterSerializer(FilterSerializer):
-    """A filter that policies can set, and of a registered one how far its code has come."""
+    """A filter that policies can set; a registered one with the roll-out of its code."""
 
     installed = s.BooleanField(help_text="whether it is installed with the software of the nodes")
-    self_service = s.BooleanField(help_text="members may use it for their own containers")
-    revision = s.IntegerField(help_text="of its code; of an installed filter its version")
+    self_service = s.BooleanField(help_text="whether members may use it for their own containers")
+    revision = s.IntegerField(help_text="the revision of its code; for an installed filter its version")
     rollout = RolloutSerializer(allow_null=True, help_text="null for an installed filter")
 
 
@@ -86,18 +86,18 @@ UsableFilterPageSerializer = page_of("filters", UsableFilterSerializer, "Filters
 
 
 class DeploymentSerializer(Serializer):
-    """How a filter is to be set.
+    """The parameters of a deployment.
 
-    Any other field is a parameter of the filter, as if it stood in `params`. A parameter that has the name of a field
-    here goes into `params`.
+    Any other field is a parameter of the filter, as in `params`. A parameter with the name of a field
+    of this object must be in `params`.
     """
 
-    params = s.DictField(required=False, help_text="by name; values as a sentence would have them")
-    place = s.ChoiceField(PLACES, required=False, help_text="the filter's own choice when missing")
+    params = s.DictField(required=False, help_text="by name; values in the form of a sentence")
+    place = s.ChoiceField(PLACES, required=False, help_text="by default the filter's own place")
 
 
 class DeploymentSchema(OpenApiSerializerExtension):
-    """Says that a deployment has fields beside those that it declares."""
+    """Declares that a deployment has further fields."""
 
     target_class = DeploymentSerializer
 
@@ -123,7 +123,7 @@ class DeployedSerializer(Serializer):
 
     @classmethod
     def render_deployment(cls, deployment: Deployment, catalogue: Catalogue) -> dict[str, Any]:
-        """A filter that ``catalogue`` describes."""
+        """A filter, described by ``catalogue``."""
         return cls.render(deployment, params_text=params_text(deployment.action, catalogue))
 
 
@@ -138,13 +138,13 @@ class DeployedPageSerializer(PageSerializer):
 class DeploymentResultSerializer(DeployedSerializer):
     """A filter as it is deployed now."""
 
-    changed = s.BooleanField(help_text="false when it stood like that already")
+    changed = s.BooleanField(help_text="false if the same deployment was already there")
 
 
 class NewDependencySerializer(Serializer):
-    """A file to be; what a change does not name stays."""
+    """A new file; fields that a change does not give stay."""
 
-    name = s.CharField(required=False, help_text="of the file beside the code of the filter")
+    name = s.CharField(required=False, help_text="the name of the file beside the code of the filter")
     help = s.CharField(required=False, allow_blank=True)
 
 
@@ -157,7 +157,7 @@ class DependencySerializer(EntrySerializer):
     sha256 = s.CharField(source="record.sha256", allow_blank=True)
     size = s.IntegerField(source="record.size")
     revision = s.IntegerField(source="record.revision")
-    filters = s.ListField(child=s.CharField(), help_text="that use it")
+    filters = s.ListField(child=s.CharField(), help_text="the filters that use it")
 
     @classmethod
     def render(cls, thing: UsedDependency, **given: Any) -> dict[str, Any]:
@@ -166,7 +166,7 @@ class DependencySerializer(EntrySerializer):
 
 
 class AttachmentSerializer(Serializer):
-    """Which filters; those that are deployed at the target when missing."""
+    """The filters of an attachment; by default those that are deployed at the target."""
 
     filters = s.ListField(child=s.CharField(), required=False)
 
@@ -185,8 +185,8 @@ class DeployedDependencyPageSerializer(PageSerializer):
     dependencies = DeployedDependencySerializer(many=True)
 
 
-#: Accepted as they stand; a test sends them.
+#: A test sends these bodies unchanged.
 DEPLOYMENT: Final = examples(
     ("with an engine", {"params": {"engine": "gzip"}}), ("as IOStack writes it", {"engine": "gzip"})
 )
-DEPENDENCY: Final = examples(("a jar", {"name": "commons-io.jar", "help": "what the parser needs"}))
+DEPENDENCY: Final = examples(("a jar", {"name": "commons-io.jar", "help": "a library of the parser"}))

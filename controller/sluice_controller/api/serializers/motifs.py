@@ -21,7 +21,7 @@ class AttachedMotifSerializer(Serializer):
 
     template = s.CharField()
     params = s.DictField(child=s.JSONField())
-    attached_by = s.CharField(allow_blank=True, help_text="with whose rights sources are read; empty: the operator's")
+    attached_by = s.CharField(allow_blank=True, help_text="sources are read with its rights; empty: the operator's")
 
 
 class ListedObjectSerializer(Serializer):
@@ -29,12 +29,12 @@ class ListedObjectSerializer(Serializer):
 
     item = s.CharField(help_text="account/container/object")
     size = s.IntegerField(help_text="plain bytes")
-    contracted = s.BooleanField(help_text="whether its bytes are gone")
-    opens = s.IntegerField(help_text="that were counted since the daemons know it")
+    contracted = s.BooleanField(help_text="whether its bytes were removed")
+    opens = s.IntegerField(help_text="number of opens since the daemons know it")
 
 
 class ObjectSpaceSerializer(Serializer):
-    """The space of an object, in short."""
+    """The space of an object, in a short form."""
 
     path = s.CharField()
     target = s.IntegerField(help_text="bytes")
@@ -48,13 +48,13 @@ class MotifObjectSerializer(ListedObjectSerializer):
 
     motifs = AttachedMotifSerializer(many=True)
     sources = s.ListField(child=s.CharField(), help_text="objects whose versions were recorded with its bytes")
-    expansion_seconds = s.FloatField(help_text="mean time of making its bytes; 0: they were not made yet")
+    expansion_seconds = s.FloatField(help_text="mean time of its expansions; 0: it was never expanded")
     outcome = s.CharField(
-        required=False, help_text="of a contraction: contracted, already contracted, busy or changed (meanwhile)"
+        required=False, help_text="result of a contraction: contracted, already contracted, busy or changed (meanwhile)"
     )
-    contractible = s.BooleanField(required=False, help_text="with `why`: whether its bytes could go now")
-    reasons = s.ListField(child=s.CharField(), required=False, help_text="with `why`: what stands in the way")
-    space = ObjectSpaceSerializer(required=False, allow_null=True, help_text="with `why`; null when it is in none")
+    contractible = s.BooleanField(required=False, help_text="with `why`: whether it can be contracted now")
+    reasons = s.ListField(child=s.CharField(), required=False, help_text="with `why`: reasons against a contraction")
+    space = ObjectSpaceSerializer(required=False, allow_null=True, help_text="with `why`; null if it is in none")
 
 
 class ListedObjectPageSerializer(Serializer):
@@ -72,10 +72,10 @@ class NewMotifSerializer(Serializer):
 
 
 class ActionSerializer(Serializer):
-    """What is to be done with an object."""
+    """The action on an object."""
 
     action = s.ChoiceField(ACTIONS)
-    verify = s.ChoiceField(VERIFICATIONS, required=False, help_text="of a contraction: what is proven before")
+    verify = s.ChoiceField(VERIFICATIONS, required=False, help_text="for a contraction: the check before it")
 
 
 class TemplateSerializer(Serializer):
@@ -83,20 +83,20 @@ class TemplateSerializer(Serializer):
 
     keyword = s.CharField()
     help = s.CharField(allow_blank=True)
-    relation = s.CharField(help_text="derived: out of date when a source changes; preserving: needs it as it is")
-    exact = s.BooleanField(help_text="whether it makes the very same bytes")
+    relation = s.CharField(help_text="derived: out of date when a source changes; preserving: needs it unchanged")
+    exact = s.BooleanField(help_text="whether it makes exactly the same bytes")
     parameters = s.ListField(child=s.DictField(child=s.JSONField()))
 
 
 class TemplateListSerializer(Serializer):
-    """The templates that all daemons know, by keyword, and how many daemons run."""
+    """The templates that all daemons have, by keyword, and the number of running daemons."""
 
     templates = TemplateSerializer(many=True)
     daemons = s.IntegerField()
 
 
 class NewOperationSerializer(Serializer):
-    """What is to be expanded; everything, when nothing is said."""
+    """The objects to expand; by default all."""
 
     account = s.CharField(required=False, help_text="a project's name, or an account")
     container = s.CharField(required=False)
@@ -113,13 +113,13 @@ class MotifOperationSerializer(Serializer):
     """An expansion of many objects."""
 
     id = s.CharField()
-    account = computed(lambda one: one.account or None, s.CharField(allow_null=True, help_text="null: of all"))
-    container = computed(lambda one: one.container or None, s.CharField(allow_null=True, help_text="null: of all"))
+    account = computed(lambda one: one.account or None, s.CharField(allow_null=True, help_text="null: all"))
+    container = computed(lambda one: one.container or None, s.CharField(allow_null=True, help_text="null: all"))
     state = s.ChoiceField(OPERATION_STATES)
     expanded = s.IntegerField(help_text="objects")
     failed = s.IntegerField(help_text="objects")
-    remaining = s.IntegerField(help_text="objects that are known to be left")
-    bytes = s.IntegerField(help_text="that were made")
+    remaining = s.IntegerField(help_text="number of objects known to be left")
+    bytes = s.IntegerField(help_text="bytes of expanded objects")
     examples = computed(
         lambda one: [{"item": item, "reason": reason} for item, reason in one.examples],
         FailedExpansionSerializer(many=True, help_text="the last objects that failed"),
@@ -128,7 +128,7 @@ class MotifOperationSerializer(Serializer):
     started_at = UnixTimeField(source="started", allow_null=True)
     ended_at = UnixTimeField(source="ended", allow_null=True)
     by = s.CharField(allow_blank=True)
-    daemon = s.CharField(allow_blank=True, help_text="that works at it, or did last")
+    daemon = s.CharField(allow_blank=True, help_text="the daemon that works on it, or did last")
 
 
 MotifOperationPageSerializer: Final = page_of("operations", MotifOperationSerializer, "Operations, oldest first.")
@@ -151,27 +151,27 @@ class SpaceSerializer(Serializer):
 
     name = computed(space_name, s.CharField(help_text="account/container, account, or CLUSTER"))
     level = s.CharField()
-    target = s.IntegerField(help_text="bytes that it is kept at")
-    used = s.IntegerField(help_text="bytes that are stored")
-    contracted = s.IntegerField(help_text="bytes that were given up")
-    objects = s.IntegerField(source="items", help_text="whose bytes are stored")
+    target = s.IntegerField(help_text="the limit in bytes")
+    used = s.IntegerField(help_text="stored bytes")
+    contracted = s.IntegerField(help_text="bytes removed by contractions")
+    objects = s.IntegerField(source="items", help_text="number of stored objects")
     contracted_objects = s.IntegerField(source="contracted_items")
     state = s.ChoiceField(SPACE_STATES)
     reason = s.CharField(allow_blank=True, help_text="why it is above its target")
-    policy = s.ChoiceField(POLICIES, help_text="which objects give up their bytes first")
+    policy = s.ChoiceField(POLICIES, help_text="the order in which objects are contracted")
     min_age = s.FloatField(help_text="seconds")
     verify = s.ChoiceField(VERIFICATIONS)
-    hit_rate = s.FloatField(allow_null=True, help_text="opens of the last hour whose bytes were there; null: no opens")
+    hit_rate = s.FloatField(allow_null=True, help_text="part of the last hour's opens that were hits; null: no opens")
     hits = s.IntegerField(help_text="of the last hour")
-    misses = s.IntegerField(help_text="of the last hour: expansions that somebody waited for")
+    misses = s.IntegerField(help_text="of the last hour: expansions that a client waited for")
     expansions = s.IntegerField(help_text="since its daemon began, without those that filled spare space")
     seconds_lost = s.FloatField(help_text="by those")
     expansions_per_second = s.FloatField(help_text="lately")
-    expansion_time = s.FloatField(help_text="mean seconds of one, lately")
-    parts = computed(_parts, SpacePartSerializer(many=True, help_text="empty when there is one"))
-    set_by = s.CharField(source="said_by", help_text="the policy that says so")
+    expansion_time = s.FloatField(help_text="mean seconds of the last expansions")
+    parts = computed(_parts, SpacePartSerializer(many=True, help_text="empty if there is one"))
+    set_by = s.CharField(source="said_by", help_text="the policy that sets the limit")
     owner = s.CharField(help_text="the daemon that keeps it")
-    at = UnixTimeField(help_text="when it was reported")
+    at = UnixTimeField(help_text="time of the report")
 
 
 SpacePageSerializer: Final = page_of("spaces", SpaceSerializer, "Spaces, by name.")
@@ -180,6 +180,6 @@ MOTIFS: Final = examples(
     ("the same bytes as another object", {"template": "duplicate_of", "params": {"source": "AUTH_a/c/other"}})
 )
 MOTIF_ACTIONS: Final = examples(
-    ("give up its bytes", {"action": "contract", "verify": "trust"}), ("make them again", {"action": "expand"})
+    ("contract it", {"action": "contract", "verify": "trust"}), ("expand it", {"action": "expand"})
 )
-OPERATIONS: Final = examples(("everything of an account", {"account": "AUTH_a"}))
+OPERATIONS: Final = examples(("all objects of an account", {"account": "AUTH_a"}))

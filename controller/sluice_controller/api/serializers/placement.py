@@ -13,36 +13,36 @@ from sluice_volumes.messages import RbdLocality
 
 
 class LocationSerializer(Serializer):
-    """One place of an object."""
+    """One location of an object."""
 
-    number = s.IntegerField(help_text="its place in the order of the ring, from 0")
-    fragment = s.IntegerField(allow_null=True, help_text="of an erasure-coded object, where `swift_dir` tells that")
+    number = s.IntegerField(help_text="its position in the order of the ring, from 0")
+    fragment = s.IntegerField(allow_null=True, help_text="for an erasure-coded object, if `swift_dir` is set")
     address = s.CharField()
     port = s.IntegerField()
     device = s.CharField()
-    url = s.CharField(help_text="as the object server on that node knows it")
-    region = s.IntegerField(allow_null=True, help_text="null where `swift_dir` does not tell it, as all that follows")
+    url = s.CharField(help_text="the URL at the object server of that node")
+    region = s.IntegerField(allow_null=True, help_text="null unless `swift_dir` is set, like all following fields")
     zone = s.IntegerField(allow_null=True)
     replication_address = s.CharField(allow_null=True)
     replication_port = s.IntegerField(allow_null=True)
 
 
 class LocalitySerializer(Serializer):
-    """Where the rings put an object's replicas or fragments; whether it exists is not asked."""
+    """The locations of an object's replicas or fragments in the rings; its existence is not checked."""
 
     account = s.CharField()
     container = s.CharField()
     object = s.CharField()
     storage_policy_index = s.IntegerField(source="policy_index")
-    storage_policy = s.CharField(allow_null=True, help_text="its name, where `swift_dir` tells it")
+    storage_policy = s.CharField(allow_null=True, help_text="its name, if `swift_dir` is set")
     type = s.ChoiceField(choices=("replication", "erasure_coding"), allow_null=True)
-    needed = s.IntegerField(allow_null=True, help_text="how many different locations it takes to read the object")
+    needed = s.IntegerField(allow_null=True, help_text="number of different locations needed to read the object")
     partition = s.IntegerField()
     locations = LocationSerializer(many=True)
 
     @classmethod
     def render_in(cls, swift_dir: str, locality: Locality, **path: str) -> dict[str, Any]:
-        """Where an object is, with what the files in ``swift_dir`` say of it, if there are any."""
+        """The locations of an object, with the values of the files in ``swift_dir``, if it is set."""
         policy = placement.storage_policy(swift_dir, locality.policy_index) if swift_dir else None
         devices = placement.devices(swift_dir, locality.policy_index) if swift_dir else {}
         locations = []
@@ -56,29 +56,29 @@ class LocalitySerializer(Serializer):
         return cls.render(locality, **path, storage_policy=policy and policy.name, **told, locations=locations)
 
 
-#: What the rings say of a device.
+#: The fields of a device in the rings.
 _OF_DEVICES: Final = ("region", "zone", "replication_address", "replication_port")
 
 
 class ConsumerSerializer(Serializer):
-    """Whoever uses a volume."""
+    """The consumer of a volume."""
 
-    node = s.CharField(allow_blank=True, help_text="empty when it is not attached through Sluice")
-    host = s.CharField(allow_blank=True, help_text="as Cinder has it")
-    device = s.CharField(allow_blank=True, help_text="on that node; empty when its konnector does not say")
+    node = s.CharField(allow_blank=True, help_text="empty if it is not attached through Sluice")
+    host = s.CharField(allow_blank=True, help_text="as shown by Cinder")
+    device = s.CharField(allow_blank=True, help_text="on that node; empty if its konnector does not report it")
 
 
 class OsdSerializer(Serializer):
     """An OSD of Ceph that holds objects of a volume."""
 
     id = s.IntegerField()
-    host = s.CharField(allow_blank=True, help_text="empty when Ceph's map has none")
-    objects = s.IntegerField(help_text="of which it has a copy; estimated where `sampled` is less than `objects`")
-    primary = s.IntegerField(help_text="of these, those that are read from it")
+    host = s.CharField(allow_blank=True, help_text="empty if Ceph's map has none")
+    objects = s.IntegerField(help_text="objects with a copy on it; estimated if `sampled` is less than `objects`")
+    primary = s.IntegerField(help_text="those of them that are read from it")
 
 
 class VolumeLocalitySerializer(Serializer):
-    """Where a volume lies, and who uses it."""
+    """The pool and the consumer of a volume."""
 
     volume = s.CharField(source="volume.id")
     name = s.CharField(source="volume.name", allow_blank=True)
@@ -87,22 +87,22 @@ class VolumeLocalitySerializer(Serializer):
     host = s.CharField()
     back_end = s.CharField()
     fabric = computed(
-        lambda found: found.fabric or None, s.CharField(allow_null=True, help_text="null where Cinder does not say")
+        lambda found: found.fabric or None, s.CharField(allow_null=True, help_text="null if Cinder does not show it")
     )
     consumer = ConsumerSerializer(allow_null=True, help_text="null while it is not attached")
     objects = computed(
         lambda found: found.objects and found.objects.objects,
-        s.IntegerField(allow_null=True, help_text="that it has in Ceph; null where that is not known, or not so"),
+        s.IntegerField(allow_null=True, help_text="its objects in Ceph; null if not known, or in another back end"),
     )
     sampled = computed(
         lambda found: found.objects and found.objects.sampled,
-        s.IntegerField(allow_null=True, help_text="objects that Ceph was asked about"),
+        s.IntegerField(allow_null=True, help_text="number of objects that Ceph was asked for"),
     )
     osds = computed(
         lambda found: _osds(found.objects),
-        OsdSerializer(many=True, help_text="those with most objects first; empty where `objects` is null"),
+        OsdSerializer(many=True, help_text="those with most objects first; empty if `objects` is null"),
     )
-    warnings = s.ListField(child=s.CharField(), help_text="why something is not known")
+    warnings = s.ListField(child=s.CharField(), help_text="why values are not known")
 
 
 def _osds(locality: RbdLocality | None) -> list[dict[str, Any]]:
@@ -117,21 +117,21 @@ def _osds(locality: RbdLocality | None) -> list[dict[str, Any]]:
 
 
 class StoragePolicySerializer(Serializer):
-    """A storage policy of Swift's by its name."""
+    """A storage policy of Swift by its name."""
 
     storage_policy = s.CharField()
 
 
 class ContainerSerializer(StoragePolicySerializer):
-    """A container that is there now."""
+    """A container that exists now."""
 
     account = s.CharField()
     container = s.CharField()
-    created = s.BooleanField(help_text="false: it was there already, on the same storage policy")
+    created = s.BooleanField(help_text="false: it existed already, on the same storage policy")
 
 
 class PlacementSerializer(Serializer):
-    """Where a tenant's new containers go."""
+    """The storage policy of a tenant's new containers."""
 
     account = s.CharField(source="record.name")
     storage_policy = s.CharField(source="record.storage_policy")
@@ -145,5 +145,5 @@ class PlacementPageSerializer(PageSerializer):
     placements = PlacementSerializer(source="records", many=True)
 
 
-#: Accepted where Swift has such a policy; a test sends it.
+#: Accepted if Swift has such a policy; a test sends it.
 PLACEMENTS: Final = examples(("on erasure-coded disks", {"storage_policy": "ec42"}))

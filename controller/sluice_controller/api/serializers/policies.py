@@ -1,4 +1,4 @@
-"""The shapes of policies: what became of sentences, and how it fares."""
+"""The shapes of policies: their sentences and their state."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from sluice_dsl.plan import Plan
 
 
 class RevisionSerializer(Serializer):
-    """What is to be another in a policy; what is not named stays."""
+    """The changes of a policy; fields that are not given stay."""
 
     policy = s.CharField(required=False, help_text="one sentence")
     enabled = s.BooleanField(required=False)
 
 
-#: Accepted as they stand; a test sends them.
+#: A test sends these bodies unchanged.
 REVISIONS: Final = examples(
     ("switch it off", {"enabled": False}),
     ("another text", {"policy": "FOR TENANT AUTH_test DO SET compression WITH engine=lz4"}),
@@ -42,14 +42,14 @@ REVISIONS: Final = examples(
 
 
 class RefusalSerializer(Serializer):
-    """A node that does not enforce a policy, and why."""
+    """A node that does not enforce a policy, with the reason."""
 
     node = s.CharField()
     reason = s.CharField()
 
 
 class EnforcedSerializer(Serializer):
-    """How many of all nodes enforce a policy; each of the others is in one of the lists."""
+    """The number of nodes that enforce a policy; each other node is in one of the lists."""
 
     total = s.IntegerField()
     nodes = s.IntegerField()
@@ -59,7 +59,7 @@ class EnforcedSerializer(Serializer):
 
 
 class FiringSerializer(Serializer):
-    """Something that a policy's actor did."""
+    """One action of a policy's actor."""
 
     at = UnixTimeField()
     what = s.CharField(help_text="set, changed or taken_back")
@@ -68,19 +68,19 @@ class FiringSerializer(Serializer):
 
 
 class ObservedSerializer(Serializer):
-    """What a policy's actor saw in its last window; a metric without a value was silent."""
+    """The observation of a policy's actor in its last window; a metric without a value was silent."""
 
-    window = s.IntegerField(help_text="unix time at which the window began")
+    window = s.IntegerField(help_text="Unix time at which the window began")
     values = s.DictField(child=s.FloatField(allow_null=True), help_text="by metric; empty for a group or ALL")
     members = s.DictField(
         child=s.DictField(child=s.FloatField(allow_null=True)),
-        help_text="of a group or ALL: by member and metric",
+        help_text="for a group or ALL: by member and metric",
     )
     units = s.DictField(child=s.CharField(), help_text="by metric, as `bytes_per_second`")
 
 
 class _StoredSentence(NamedTuple):
-    """What :class:`SentenceSerializer` reads of a policy that stands."""
+    """The input of :class:`SentenceSerializer` for an existing policy."""
 
     text: str
     source: str
@@ -88,10 +88,10 @@ class _StoredSentence(NamedTuple):
 
 
 class _OriginSerializer(Serializer):
-    """Which policy it is, whether it works, and where it came from."""
+    """The id, state and origin of a policy."""
 
     id = s.CharField(source="cached.policy.id")
-    version = s.IntegerField(source="cached.version", help_text="what `ETag` says")
+    version = s.IntegerField(source="cached.version", help_text="the value of `ETag`")
     state = s.ChoiceField(STATES, source="status")
     enabled = s.BooleanField(source="cached.policy.enabled")
     reason = computed(
@@ -103,28 +103,28 @@ class _OriginSerializer(Serializer):
         source="cached.policy.origin",
         allow_blank=True,
         help_text=(
-            "what wrote its sentence: `stereotype/<name>`, `deploy/<keyword>`, `bw/<account>` or `slo/<account>`, the "
-            "last two with `/<storage policy>` where it is for one; else empty"
+            "the origin of its sentence: `stereotype/<name>`, `deploy/<keyword>`, `bw/<account>` or `slo/<account>`, "
+            "the last two with `/<storage policy>` if it is for one; otherwise empty"
         ),
     )
 
 
 class PolicySerializer(_OriginSerializer, SentenceSerializer):
-    """A policy and how it fares."""
+    """A policy and its state."""
 
-    epoch = s.IntegerField(help_text="the change since which it stands as it does")
+    epoch = s.IntegerField(help_text="the change that brought it into its present form")
     enforced = EnforcedSerializer(source="enforcement")
     firings = computed(
         lambda view: view.state.firings if view.state else (),
         FiringSerializer(many=True, help_text="the last 20, newest last"),
     )
     observed = ObservedSerializer(
-        allow_null=True, help_text="only of a dynamic policy that is asked for by its id, and a second after that"
+        allow_null=True, help_text="only for a dynamic policy that is shown by its id, a second after the first request"
     )
 
     @classmethod
     def render(cls, thing: PolicyView, **given: Any) -> dict[str, Any]:
-        """A policy, whose sentence is that of its text and plan."""
+        """A policy, with the sentence of its text and plan."""
         policy, plan = thing.cached.policy, thing.cached.plan
         actions = ActionSerializer.render_actions(plan, thing.catalogue)
         conditions = ConditionSerializer.render_conditions(plan, thing.catalogue)
@@ -137,7 +137,7 @@ class PolicyPageSerializer(PageSerializer):
     """A page of policies."""
 
     policies = PolicySerializer(many=True, source="records")
-    total = s.IntegerField(help_text="how many policies there are on all pages")
+    total = s.IntegerField(help_text="number of policies on all pages")
     previous_marker = computed(
         lambda page: page.previous_marker or None,
         s.CharField(allow_null=True, help_text="`before` of the page before; null on the first one"),
@@ -160,16 +160,16 @@ FiringPageSerializer = page_of("firings", FiringSerializer, "A page of firings, 
 
 
 class InfeasibleSerializer(Serializer):
-    """What is missing to keep a promise."""
+    """The bandwidth that an objective lacks."""
 
     shortfall = s.FloatField(help_text="bytes per second")
 
 
 class ShownPolicySerializer(PolicySerializer):
-    """A policy with the activation URL of each action, and whether what it promises can be kept."""
+    """A policy with the activation URL of each action, and with the bandwidth that its objectives lack."""
 
     activations = CompletedActivationSerializer(many=True)
     infeasible = InfeasibleSerializer(
-        allow_null=True, help_text="of `bandwidth`: what the cluster cannot carry; else null"
+        allow_null=True, help_text="for `bandwidth`: the rate that the cluster cannot carry; otherwise null"
     )
-    warnings = ProblemSerializer(many=True, help_text="what keeps it from doing what it says")
+    warnings = ProblemSerializer(many=True, help_text="why it does not work as its sentence says")

@@ -18,24 +18,24 @@ from sluice_core.messages.uploads import Upload
 
 
 class CoinedTermSerializer(EntrySerializer):
-    """A coined word for types, such as DOCS."""
+    """A term for types, such as DOCS."""
 
     term = s.CharField(source="record.name")
     patterns = s.ListField(source="record.values", child=s.CharField())
     builtin = computed(
-        lambda found: not found.created, s.BooleanField(help_text="came with the software and cannot be changed")
+        lambda found: not found.created, s.BooleanField(help_text="part of the software; it cannot be changed")
     )
 
 
 class NewTermSerializer(Serializer):
-    """A term to be."""
+    """A new term."""
 
-    term = s.CharField(required=False, help_text="kept in upper case; fixed once coined")
+    term = s.CharField(required=False, help_text="kept in upper case; fixed once created")
     patterns = s.ListField(child=s.CharField(), help_text="extensions and media types: pdf, text/plain, image/*")
 
 
 class NewAliasSerializer(Serializer):
-    """An alias to be."""
+    """A new alias."""
 
     name = s.CharField(required=False)
     of = s.ChoiceField(OF, required=False)
@@ -43,13 +43,13 @@ class NewAliasSerializer(Serializer):
     level = s.CharField(
         required=False,
         allow_blank=True,
-        help_text="of a metric: the level it is asked for at; `volume` of a volume",
+        help_text="for a metric: the level that it is read at; `volume` for a volume",
     )
-    params = s.DictField(required=False, help_text="of a filter: what it is set with")
+    params = s.DictField(required=False, help_text="for a filter: the parameters that it is set with")
 
 
 class AliasSerializer(EntrySerializer):
-    """Another word for a filter, a metric or a target."""
+    """Another name for a filter, a metric or a target."""
 
     name = s.CharField(source="record.name")
     of = s.ChoiceField(OF, source="record.of")
@@ -58,12 +58,12 @@ class AliasSerializer(EntrySerializer):
     params = s.DictField(source="record.params")
 
 
-#: For what was not uploaded.
+#: For metrics that were not uploaded.
 _NO_CODE: Final = Upload("", "", "", "", "", 0, revision=0)
 
 
 class MeasuredSerializer(CodeSerializer):
-    """A workload metric; without `uploaded` there is no code of it here."""
+    """A workload metric; without `uploaded` its code is not stored here."""
 
     name = s.CharField(source="info.name")
     unit = s.CharField(source="info.unit")
@@ -73,14 +73,14 @@ class MeasuredSerializer(CodeSerializer):
     aliases = s.ListField(source="info.aliases", child=s.CharField())
     type = s.CharField(help_text="gauge, counter or rate")
     location = s.CharField(help_text="exchange and routing key of its batches")
-    registered = s.BooleanField(help_text="described here by somebody, so it can be described anew")
+    registered = s.BooleanField(help_text="whether it was registered by this API, so its description can be changed")
     uploaded = computed(
         lambda metric: metric.upload is not None,
-        s.BooleanField(help_text="native code that was uploaded, so it can be stopped and rolled back"),
+        s.BooleanField(help_text="whether its code was uploaded, so it can be stopped and rolled back"),
     )
     running = computed(
         lambda metric: metric.upload is None or metric.upload.running,
-        s.BooleanField(help_text="false: it was uploaded and is not measured"),
+        s.BooleanField(help_text="false: it was uploaded and is stopped"),
     )
     main = computed(
         lambda metric: metric.upload.main if metric.upload else "",
@@ -89,12 +89,12 @@ class MeasuredSerializer(CodeSerializer):
 
     @classmethod
     def render(cls, thing: RegisteredMetric, **given: Any) -> dict[str, Any]:
-        """A metric of a plugin, an uploaded or a registered one."""
+        """A metric, of a plugin, uploaded or registered."""
         return super().render(thing, **CodeSerializer.render(thing.upload or _NO_CODE), **given)
 
 
 class NewMetricSerializer(Serializer):
-    """A metric to be; what a change does not name stays."""
+    """A new metric; fields that a change does not give stay."""
 
     name = s.CharField(required=False, help_text="upper case letters, digits and `_`")
     unit = s.ChoiceField(UNITS, required=False)
@@ -106,12 +106,12 @@ class NewMetricSerializer(Serializer):
 
 
 class ActivationSerializer(Serializer):
-    """What is called when a policy sets a filter, and takes it back; `{target}` and `{filter}` are filled in."""
+    """The call when a policy sets a filter, and when it takes it back; `{target}` and `{filter}` are filled in."""
 
     url = s.CharField()
     undo = s.CharField(allow_blank=True)
     timeout = s.FloatField()
-    federated = s.BooleanField(help_text="an HTTP service's; else our own deploy call, which nobody needs to make")
+    federated = s.BooleanField(help_text="true: an HTTP service; false: Sluice's own deploy call, which is not needed")
     service = s.BooleanField(help_text="whether the filter is the service itself, which no node runs")
 
 
@@ -122,13 +122,13 @@ class RegisteredFilterSerializer(FilterSerializer):
 
     @classmethod
     def render(cls, thing: FilterActivation, **given: Any) -> dict[str, Any]:
-        """A keyword with its own activation URL or that of our deploy call."""
+        """A keyword with its own activation URL or that of Sluice's deploy call."""
         activation = ActivationSerializer.render(thing.activation, federated=thing.federated)
         return super().render(thing.info, activation=activation, **given)
 
 
 class NewParameterSerializer(Serializer):
-    """A parameter that the filter of a third party takes."""
+    """A parameter of the filter of a third party."""
 
     name = s.CharField()
     type = s.CharField(help_text=f"one of {', '.join(PARAMETER_TYPES)}")
@@ -146,12 +146,12 @@ class NewActivationSerializer(Serializer):
     keyword = s.CharField(required=False)
     url = s.CharField(help_text="gets PUT with `params` and `place` as JSON")
     undo = s.CharField(required=False, allow_blank=True)
-    timeout = s.FloatField(required=False, help_text="seconds of an attempt")
-    help = s.CharField(required=False, help_text="of the filter of a third party, which nothing else describes")
-    parameters = NewParameterSerializer(many=True, required=False, help_text="of the filter of a third party")
+    timeout = s.FloatField(required=False, help_text="seconds of one attempt")
+    help = s.CharField(required=False, help_text="for the filter of a third party, which has no other description")
+    parameters = NewParameterSerializer(many=True, required=False, help_text="for the filter of a third party")
 
 
-#: Accepted as they stand, in this order; a test sends them.
+#: A test sends these bodies unchanged, in this order.
 TERM: Final = examples(("spreadsheets", {"term": "SHEETS", "patterns": ["ods", "xlsx", "text/csv"]}))
 ALIAS: Final = examples(
     ("of a filter", {"name": "tight", "of": "filter", "text": "compression", "params": {"engine": "zstd"}}),
@@ -181,7 +181,7 @@ ACTIVATION: Final = examples(
 
 
 class NewStereotypeSerializer(Serializer):
-    """A stereotype to be; what a change does not name stays."""
+    """A new stereotype; fields that a change does not give stay."""
 
     name = s.CharField(required=False)
     text = s.CharField(required=False, help_text="sentences `FOR {target} …`")
@@ -189,7 +189,7 @@ class NewStereotypeSerializer(Serializer):
 
 
 class AppliedSerializer(Serializer):
-    """Where a stereotype is applied."""
+    """A target of a stereotype."""
 
     level = computed(lambda policies: policies[0].plan.target.level, s.CharField(help_text="tenant or container"))
     target = computed(lambda policies: policies[0].plan.target.name, s.CharField())
@@ -200,7 +200,7 @@ class AppliedSerializer(Serializer):
 
 
 class StereotypeSerializer(EntrySerializer):
-    """A named set of sentences with a hole for the target."""
+    """A named set of sentences with a placeholder for the target."""
 
     name = s.CharField(source="record.name")
     text = s.CharField(source="record.text")
@@ -208,21 +208,21 @@ class StereotypeSerializer(EntrySerializer):
 
 
 class ShownStereotypeSerializer(StereotypeSerializer):
-    """With the number of targets that it is applied to."""
+    """A stereotype with the number of its targets."""
 
-    applied = s.IntegerField(help_text="to so many targets")
+    applied = s.IntegerField(help_text="number of targets that it is applied to")
 
 
 AppliedPageSerializer = page_of("targets", AppliedSerializer, "Targets in order.")
 
 
 class ApplicationSerializer(AppliedSerializer):
-    """What applying it has left behind."""
+    """The result of applying a stereotype."""
 
-    changed = s.BooleanField(help_text="false when all of it stood already")
+    changed = s.BooleanField(help_text="false if all of its policies already existed")
 
 
-#: Accepted as it stands; a test sends it.
+#: A test sends this body unchanged.
 STEREOTYPE: Final = examples(
     (
         "for archives",
@@ -236,7 +236,7 @@ STEREOTYPE: Final = examples(
 
 
 class MemberSerializer(Serializer):
-    """A member; `label` are the words that it was added by where they differ."""
+    """A member; `label` is the name that it was added by, if that differs."""
 
     path = s.CharField()
     label = s.CharField(allow_blank=True)
@@ -247,7 +247,7 @@ MemberPageSerializer = page_of("members", MemberSerializer, "Members by path.")
 
 @dataclass(frozen=True, slots=True)
 class GroupShapes:
-    """The shapes of groups of one level: one that there is, one to be with examples of it, a change of its members."""
+    """The shapes of groups of one level: of a group, of a new one with examples, and of a change of its members."""
 
     group: type[Serializer]
     new: type[Serializer]
@@ -259,8 +259,8 @@ def _group_shapes(level: str, member: str, label: str, example: tuple[str, Any])
     """The shapes of groups of a level.
 
     :param member: what a member is
-    :param label: what is said of labels
-    :param example: a body that is accepted as it stands; a test sends it
+    :param label: the description of labels
+    :param example: an example of a body; a test sends it unchanged
     """
     many, title = f"{level}s", level.title()
     group = {
@@ -271,8 +271,8 @@ def _group_shapes(level: str, member: str, label: str, example: tuple[str, Any])
         "labels": s.DictField(source="record.labels", child=s.CharField(), help_text=label),
     }
     members = {many: s.ListField(child=s.CharField(), required=False)}
-    new = {"__doc__": "A group to be.", "name": s.CharField(), **members}
-    text = "One of both: a member to add, or all that shall be members."
+    new = {"__doc__": "A new group.", "name": s.CharField(), **members}
+    text = "Either a member to add, or the list of all members."
     changes = {"__doc__": text, level: s.CharField(required=False), **members}
     return GroupShapes(
         type(f"{title}GroupSerializer", (EntrySerializer,), group),
@@ -282,11 +282,11 @@ def _group_shapes(level: str, member: str, label: str, example: tuple[str, Any])
     )
 
 
-_BY_PATH: Final = "by path, where it was named otherwise"
+_BY_PATH: Final = "by path, if it was added by another name"
 TENANT_GROUPS: Final = _group_shapes(
     "tenant",
     "accounts",
-    "by account, where it was named otherwise",
+    "by account, if it was added by another name",
     ("two tenants", {"name": "gold", "tenants": ["AUTH_test", "AUTH_a"]}),
 )
 CONTAINER_GROUPS: Final = _group_shapes(

@@ -27,7 +27,7 @@ class RewriteExampleSerializer(Serializer):
 
 
 class RewriteSerializer(Serializer):
-    """A job that rewrites stored objects, and how far it is; sizes are those of plain objects, in bytes."""
+    """A job that rewrites stored objects, with its progress; sizes are those of plain objects, in bytes."""
 
     id = s.CharField(source="job.id")
     target = s.CharField(help_text="account[/container[/prefix]], or CLUSTER")
@@ -43,25 +43,25 @@ class RewriteSerializer(Serializer):
     listed = computed(
         lambda view: not view.progress.listings, s.BooleanField(help_text="whether all containers are known")
     )
-    accounts = s.IntegerField(help_text="that it covers; 0 of CLUSTER until all accounts are known")
+    accounts = s.IntegerField(help_text="number that it covers; 0 for CLUSTER until all accounts are known")
     containers = s.IntegerField(source="progress.containers", help_text="found so far")
     containers_done = s.IntegerField(source="progress.containers_done")
-    objects = s.IntegerField(source="progress.objects", help_text="found so far, as containers count them")
+    objects = s.IntegerField(source="progress.objects", help_text="found so far, by the counters of containers")
     objects_done = s.IntegerField(source="progress.counts.seen", help_text="looked at")
     rewritten = s.IntegerField(source="progress.counts.rewritten")
-    unchanged = s.IntegerField(source="progress.counts.unchanged", help_text="that were as wanted already, or are gone")
+    unchanged = s.IntegerField(source="progress.counts.unchanged", help_text="already in the wanted form, or deleted")
     skipped = s.DictField(child=_COUNTS(), source="progress.counts.skipped", help_text="by reason")
-    failed = s.DictField(child=_COUNTS(), source="progress.counts.failed", help_text="by reason; order the job again")
-    bytes = s.IntegerField(source="progress.bytes", help_text="found so far, as containers count them")
+    failed = s.DictField(child=_COUNTS(), source="progress.counts.failed", help_text="by reason; create the job again")
+    bytes = s.IntegerField(source="progress.bytes", help_text="found so far, by the counters of containers")
     bytes_done = s.IntegerField(source="progress.counts.seen_bytes", help_text="looked at")
     bytes_rewritten = s.IntegerField(source="progress.counts.rewritten_bytes")
     working = s.IntegerField(source="progress.claimed", help_text="pieces of work that rewriters have claimed")
     estimated_end = computed(
-        lambda view: view.estimated_end, UnixTimeField(allow_null=True, help_text="if it goes on as it did")
+        lambda view: view.estimated_end, UnixTimeField(allow_null=True, help_text="at the present rate")
     )
     ended_at = UnixTimeField(source="progress.ended", allow_null=True)
     examples = RewriteExampleSerializer(many=True, source="progress.examples")
-    warning = s.CharField(allow_blank=True, help_text="why nothing happens, what it waits for, or why it failed")
+    warning = s.CharField(allow_blank=True, help_text="why it makes no progress, or why it failed")
     created_at = MillisecondsField(source="job.created")
     created_by = s.CharField(source="job.by")
 
@@ -70,12 +70,10 @@ RewritePageSerializer: Final = page_of("rewrites", RewriteSerializer, "Rewrites,
 
 
 class NewRewriteSerializer(Serializer):
-    """What is to be rewritten, and to what."""
+    """The objects to rewrite, and their goal."""
 
     target = s.CharField(help_text="tenant[/container[/prefix]], or CLUSTER")
-    to = s.ChoiceField(
-        GOALS, help_text="what the policies in force say, plain bytes, or the active key of what is encrypted"
-    )
+    to = s.ChoiceField(GOALS, help_text="the policies in force, plain bytes, or the active key for encrypted objects")
     max_bw = s.JSONField(
         required=False, help_text="over all rewriters: a rate with its unit, as `20MBps`; a bare number is MB/s"
     )
@@ -83,6 +81,6 @@ class NewRewriteSerializer(Serializer):
 
 
 REWRITES: Final = examples(
-    ("what policies say", {"target": "AUTH_acme/logs/2026/", "to": "policies", "max_bw": "20MBps"}),
+    ("as policies require", {"target": "AUTH_acme/logs/2026/", "to": "policies", "max_bw": "20MBps"}),
     ("plain bytes", {"target": "AUTH_acme", "to": "plain", "max_bw": 20, "max_objects_sec": 50}),
 )

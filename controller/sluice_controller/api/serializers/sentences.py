@@ -1,4 +1,4 @@
-"""The shapes of sentences: what they say, what is wrong with them, what they mean, and what may be written next."""
+"""The shapes of sentences: their content, problems and explanation, and the completion of a text."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ class ProblemSerializer(Serializer):
     column = s.IntegerField(min_value=1)
     end_column = computed(
         lambda problem: problem.column + problem.length,
-        s.IntegerField(min_value=1, help_text="one behind the last character that is meant"),
+        s.IntegerField(min_value=1, help_text="one after the last character of the problem"),
     )
-    caret = s.CharField(help_text="the line of the text and, below it, carets under what is meant")
-    near_miss = s.CharField(allow_blank=True, help_text="what was probably meant; empty when nothing is near")
+    caret = s.CharField(help_text="the line of the text and, below it, carets under the problem")
+    near_miss = s.CharField(allow_blank=True, help_text="the word that was probably meant; empty without a similar one")
     severity = s.ChoiceField(("error", "warning"))
     code = s.CharField(help_text="kind of the problem, for programs")
 
 
 class ErrorDetailSerializer(Serializer):
-    """What went wrong."""
+    """The description of an error."""
 
     code = s.IntegerField(help_text="the HTTP status")
     title = s.CharField(help_text="the status in words")
     message = s.CharField()
-    problems = ProblemSerializer(many=True, help_text="empty unless the text of a policy is at fault")
+    problems = ProblemSerializer(many=True, help_text="empty unless the text of a policy is wrong")
 
 
 class ErrorSerializer(Serializer):
-    """The body of every answer from 400 on."""
+    """The body of every answer with a status of 400 or more."""
 
     error = ErrorDetailSerializer()
 
@@ -56,13 +56,13 @@ class PolicyTextSerializer(Serializer):
 
 
 class CheckTextSerializer(PolicyTextSerializer):
-    """One or several sentences, or the text that an existing policy shall have."""
+    """One or several sentences, or the new text of an existing policy."""
 
     replaces = s.CharField(required=False, help_text="the id of that policy")
 
 
 class TargetSerializer(Serializer):
-    """What a policy is about; `label` are the words of the sentence where they differ from `name`."""
+    """The target of a policy; `label` are the words of the sentence if they differ from `name`."""
 
     level = s.ChoiceField(("object", "container", "tenant", "cluster", "volume"))
     select = s.ChoiceField(("name", "group", "all"))
@@ -71,7 +71,7 @@ class TargetSerializer(Serializer):
 
 
 class ActionSerializer(Serializer):
-    """One thing that a policy does."""
+    """One action of a policy."""
 
     kind = s.ChoiceField(KINDS)
     verb = s.ChoiceField(("set", "delete"))
@@ -79,7 +79,7 @@ class ActionSerializer(Serializer):
     params = s.DictField(help_text="values in base units, by parameter name")
     params_text = s.CharField(allow_blank=True, help_text=PARAMS_TEXT)
     place = s.ChoiceField(ALL_PLACES)
-    about = s.ListField(child=s.ChoiceField(RESOURCE_TYPES), help_text="what of its target it holds for")
+    about = s.ListField(child=s.ChoiceField(RESOURCE_TYPES), help_text="the objects in its target that it holds for")
     stage = s.IntegerField()
     protective = s.BooleanField()
     life = s.ChoiceField(("persistent", "transient"))
@@ -95,7 +95,7 @@ _KEYWORD: Final = re.compile(rf"{QUOTED}|(?<=\s)(WHEN|SUSTAINED|DO)(?=\s)")
 
 
 def condition_text(text: str) -> str:
-    """What stands behind WHEN in a canonical sentence; empty when it has no WHEN."""
+    """The text after WHEN in a canonical sentence; empty without a WHEN."""
     begin = None
     for match in _KEYWORD.finditer(text):
         if match[1] == "WHEN":
@@ -106,23 +106,23 @@ def condition_text(text: str) -> str:
 
 
 class ConditionSerializer(Serializer):
-    """A metric that is compared with a threshold, as it must be for the condition to hold.
+    """A comparison of a metric with a threshold that must be true for the condition to hold.
 
     NOT is folded into the operator.  AND and OR are in `condition`.
     """
 
     metric = s.CharField()
-    level = s.CharField(help_text="what it is measured of: tenant, container, volume, cluster, node, …")
+    level = s.CharField(help_text="the level of its values: tenant, container, volume, cluster, node, …")
     path = s.CharField(
-        allow_blank=True, help_text="of which one; empty for the cluster, and for each member of a group or ALL"
+        allow_blank=True, help_text="the measured object; empty for the cluster, and for each member of a group or ALL"
     )
     operator = s.ChoiceField(tuple(OPERATORS))
     value = s.FloatField(help_text="in the base unit")
-    unit = s.CharField(allow_blank=True, help_text="as `bytes_per_second`; empty when the metric is not known any more")
+    unit = s.CharField(allow_blank=True, help_text="as `bytes_per_second`; empty if the metric is not known any more")
 
     @classmethod
     def render_conditions(cls, plan: Plan, catalogue: Catalogue) -> list[dict[str, Any]]:
-        """The clauses of the condition of ``plan`` that are about metrics."""
+        """The clauses of the condition of ``plan`` that compare metrics."""
         conditions = []
         for clause in metric_clauses(plan.condition):
             metric = catalogue.metric(clause.reading.metric)
@@ -135,20 +135,20 @@ class ConditionSerializer(Serializer):
 
 
 class SentenceSerializer(Serializer):
-    """What a sentence says."""
+    """The content of a sentence."""
 
     policy = s.CharField(source="text", help_text="canonical text")
-    source = s.CharField(help_text="the text as it was written")
+    source = s.CharField(help_text="the text as the client sent it")
     dynamic = s.BooleanField(source="plan.dynamic", help_text="whether an actor watches metrics for it")
     target = TargetSerializer(source="plan.target")
     condition = computed(lambda compiled: condition_text(compiled.text), s.CharField(allow_blank=True))
-    conditions = ConditionSerializer(many=True, help_text="what metrics are compared with, from left to right")
+    conditions = ConditionSerializer(many=True, help_text="comparisons of metrics, from left to right")
     sustained = s.FloatField(source="plan.sustained", help_text="seconds for which the condition must hold")
     actions = ActionSerializer(source="plan.actions", many=True)
 
 
 class CompletedActivationSerializer(Serializer):
-    """What is called when an action is set and taken back; of a group or ALL `{target}` is each member."""
+    """The calls when an action is set and taken back; for a group or ALL `{target}` is each member."""
 
     keyword = s.CharField()
     url = s.CharField(allow_blank=True)
@@ -158,14 +158,14 @@ class CompletedActivationSerializer(Serializer):
 
 
 class ExplanationSerializer(Serializer):
-    """What a sentence says of one thing, in words."""
+    """An explanation of one part of a sentence, in words."""
 
     about = s.CharField(help_text="`target`, `kind`, `fires`, `action 1` and so on, `order`")
     text = s.CharField()
 
 
 class OverriddenActionSerializer(Serializer):
-    """An action that would not hold any more where and while a sentence does, or an action of it by another policy."""
+    """An action that a sentence overrides while it is in force, or an action of it that another policy overrides."""
 
     policy = s.CharField(help_text="the other policy")
     kind = s.ChoiceField(KINDS)
@@ -174,22 +174,22 @@ class OverriddenActionSerializer(Serializer):
 
 
 class CheckedPolicySerializer(SentenceSerializer):
-    """A sentence that was checked and not kept."""
+    """A checked sentence, which is not stored."""
 
     plan = computed(lambda compiled: compiled.plan.to_data(), s.DictField(help_text="the compiled plan"))
     warnings = ProblemSerializer(many=True)
     activations = CompletedActivationSerializer(many=True, help_text="the activation URL of each action")
     explanation = ExplanationSerializer(many=True)
-    overrides = OverriddenActionSerializer(many=True, help_text="actions of other policies that it takes the place of")
+    overrides = OverriddenActionSerializer(many=True, help_text="actions of other policies that it overrides")
     overridden_by = OverriddenActionSerializer(
-        many=True, help_text="its own actions that others take the place of, where they speak of less or are newer"
+        many=True, help_text="its own actions that other policies override, by a narrower scope or as newer ones"
     )
-    more_overridden = s.BooleanField(help_text="whether there may be others, which are not named")
-    refusal = s.CharField(allow_blank=True, help_text="why the caller may not save it; empty when he may")
+    more_overridden = s.BooleanField(help_text="whether there may be further ones, which are not listed")
+    refusal = s.CharField(allow_blank=True, help_text="why the caller may not save it; empty if it may")
 
     @classmethod
     def render_checked(cls, checked: CheckedSentence, catalogue: Catalogue, **given: Any) -> dict[str, Any]:
-        """A sentence with what it means; ``activations`` and ``refusal`` are given."""
+        """A sentence with its meaning; ``activations`` and ``refusal`` are given."""
         compiled = checked.compiled
         return cls.render(
             compiled,
@@ -210,29 +210,29 @@ class CheckResultSerializer(Serializer):
 
 
 class CompletionTextSerializer(Serializer):
-    """A text that is being written."""
+    """An unfinished text."""
 
     policy = s.CharField(allow_blank=True)
-    position = s.IntegerField(min_value=0, help_text="how many characters stand before the place")
+    position = s.IntegerField(min_value=0, help_text="number of characters before the position")
 
 
-#: Accepted as they stand; a test sends them.
+#: A test sends these bodies unchanged.
 COMPLETIONS: Final = examples(("a target", {"policy": "FOR TEN", "position": 7}))
 
 
 class CandidateSerializer(Serializer):
-    """Something that may be written at the place."""
+    """A text that may be written at the position."""
 
-    text = s.CharField(help_text="as it is inserted")
+    text = s.CharField(help_text="the text to insert")
     kind = s.ChoiceField(KINDS_OF_WORDS)
-    label = s.CharField(help_text="as it is shown")
+    label = s.CharField(help_text="the text to show")
     help = s.CharField(allow_blank=True)
 
 
 class CompletionSerializer(Serializer):
-    """What may stand in place of the characters from `start` to before `end`."""
+    """The texts that may replace the characters from `start` to before `end`."""
 
     start = s.IntegerField()
     end = s.IntegerField()
     candidates = CandidateSerializer(many=True)
-    more = s.BooleanField(help_text="whether there are others, which more letters tell apart")
+    more = s.BooleanField(help_text="whether there are further ones, which more letters distinguish")

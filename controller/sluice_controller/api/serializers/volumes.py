@@ -19,10 +19,10 @@ _RESILIENCY_HELP: Final = "none, raid, or a number of replicas"
 
 
 class VolumeAttachmentSerializer(Serializer):
-    """An attachment as Cinder has it."""
+    """An attachment as shown by Cinder."""
 
     id = s.CharField()
-    host = s.CharField(allow_blank=True, help_text="empty for who may not see it")
+    host = s.CharField(allow_blank=True, help_text="empty if the caller may not see it")
 
 
 class VolumeFilterSerializer(Serializer):
@@ -38,65 +38,63 @@ class VolumeSerializer(Serializer):
     id = s.CharField(source="volume.id")
     name = s.CharField(source="volume.name", allow_blank=True)
     project = s.CharField(source="volume.project", allow_blank=True, help_text="its id")
-    status = s.CharField(source="volume.status", help_text="as Cinder has it")
-    size = s.IntegerField(help_text="GiB that its user asked for, and sees")
-    cinder_size = s.IntegerField(source="volume.size", help_text="GiB that it has in Cinder, with its header")
+    status = s.CharField(source="volume.status", help_text="as shown by Cinder")
+    size = s.IntegerField(help_text="the requested GiB, which its consumer sees")
+    cinder_size = s.IntegerField(source="volume.size", help_text="its GiB in Cinder, with its header")
     tier = computed(lambda view: view.tier or None, s.CharField(allow_null=True))
     type = s.CharField(source="volume.type", allow_blank=True, help_text="its volume type in Cinder")
     pool = computed(
         lambda view: view.volume.pool or None,
-        s.CharField(allow_null=True, help_text="host@backend#pool; null for who may not see it"),
+        s.CharField(allow_null=True, help_text="host@backend#pool; null if the caller may not see it"),
     )
     attachments = VolumeAttachmentSerializer(many=True, source="volume.attachments")
     node = computed(
         lambda view: (view.record and view.record.node) or None,
-        s.CharField(allow_null=True, help_text="that it is attached to through Sluice"),
+        s.CharField(allow_null=True, help_text="the node that it is attached to through Sluice"),
     )
     filters = computed(
         lambda view: VolumeFilterSerializer.render_all(view.record.stack if view.record else ()),
-        VolumeFilterSerializer(
-            many=True, help_text="that change what is stored, the first one next to whoever uses the volume"
-        ),
+        VolumeFilterSerializer(many=True, help_text="the filters of its data, the one next to the consumer first"),
     )
     filters_fixed_at = computed(
         lambda view: UnixTimeField(allow_null=True).text(view.record.fixed if view.record else 0.0),
-        s.DateTimeField(allow_null=True, help_text="its first attach through Sluice; null before"),
+        s.DateTimeField(allow_null=True, help_text="time of its first attachment through Sluice; null before"),
     )
     header = computed(
         lambda view: view.record.header if view.record else 0,
-        s.IntegerField(help_text="bytes in Cinder that its user does not see"),
+        s.IntegerField(help_text="bytes in Cinder that its consumer does not see"),
     )
     path = computed(
         lambda view: view.record.path if view.record else None,
         s.CharField(
-            allow_null=True, help_text="account/id, as targets, metrics and effective policies call it; null: not known"
+            allow_null=True, help_text="its path account/id in targets, metrics and effective policies; null: not known"
         ),
     )
     known = computed(
-        lambda view: view.record is not None, s.BooleanField(help_text="whether Sluice made or adopted it")
+        lambda view: view.record is not None, s.BooleanField(help_text="whether Sluice created or adopted it")
     )
     created_at = s.CharField(source="volume.created", allow_blank=True)
 
 
 class VolumeDetailSerializer(VolumeSerializer):
-    """A volume, and what policies ask of it."""
+    """A volume, with its objectives."""
 
-    rates = s.DictField(child=s.FloatField(), help_text="that policies hold it to now: bytes and operations per second")
+    rates = s.DictField(child=s.FloatField(), help_text="the limits of policies now: bytes and operations per second")
     rates_in_force = s.DictField(
         child=s.FloatField(),
         allow_null=True,
-        help_text="that its konnector holds it to, those by hand and its share of its pool included; null when it is "
-        "not attached, or the konnector does not answer",
+        help_text="the limits that its konnector applies, with those set by hand and its share of its pool; null if it "
+        "is not attached, or the konnector does not answer",
     )
     fault = s.CharField(
         allow_null=True,
-        help_text="why it is not served as it is to be, as its konnector says; or what the operation under way on it "
-        "waits for, as who holds a device whose attach is being undone; null: nothing is wrong",
+        help_text="why it is not served as it should be, as its konnector reports; or the reason for which the "
+        "operation on it waits, as the user of a device whose attachment is being undone; null: no problem",
     )
     data_path = s.CharField(
         allow_null=True,
-        help_text="what its users' requests pass before its filters: `fuse` (its nbdkit serves the block device), "
-        "`nbdfuse` (so does nbdfuse, of an older kernel) or `nbd` (an NBD socket); null: not attached, or not known",
+        help_text="the first stage of requests before its filters: `fuse` (its nbdkit serves the block device), "
+        "`nbdfuse` (nbdfuse serves it, on an older kernel) or `nbd` (an NBD socket); null: not attached, or not known",
     )
 
 
@@ -104,7 +102,7 @@ VolumePageSerializer: Final = page_of("volumes", VolumeSerializer, "Volumes, by 
 
 
 class DemandsSerializer(Serializer):
-    """What a tier promises, or a volume must have; what is left out does not matter."""
+    """The properties of a tier, or the demands on a volume; those that are left out do not matter."""
 
     resiliency = s.JSONField(required=False, help_text=_RESILIENCY_HELP)
     bandwidth = s.JSONField(required=False, help_text=_RATE_HELP)
@@ -113,12 +111,12 @@ class DemandsSerializer(Serializer):
 
 
 class NewVolumeSerializer(DemandsSerializer):
-    """A volume: its size, and its tier or demands; with neither it is of Cinder's default type."""
+    """A volume: its size, and its tier or demands; without both it has Cinder's default type."""
 
     size = s.IntegerField(min_value=1, max_value=MOST_GIB, help_text="GiB")
     name = s.CharField(required=False, allow_blank=True, max_length=LONGEST_NAME, help_text="need not be unique")
     tier = s.CharField(required=False)
-    project = s.CharField(required=False, help_text="name or id; that which the token is for, if it is said")
+    project = s.CharField(required=False, help_text="name or id; by default the project of the token")
 
 
 class NewSizeSerializer(Serializer):
@@ -140,17 +138,17 @@ class NewSnapshotSerializer(Serializer):
 
 
 class NewAttachmentSerializer(Serializer):
-    """Where a volume is to be attached, and how it is shown there."""
+    """The node of an attachment, and the form in which it shows the volume."""
 
     node = s.CharField(help_text="a node with a konnector")
     export = s.ChoiceField(EXPORTS, required=False, help_text="a block device (the default), or an NBD socket for QEMU")
     adopt = s.BooleanField(
-        required=False, help_text="of a volume that Sluice did not make: what it holds passed no filter"
+        required=False, help_text="for a volume that Sluice did not create: its data passed no filter"
     )
 
 
 class DetachmentSerializer(Serializer):
-    """How a volume is to be detached."""
+    """The options of a detachment."""
 
     force = s.BooleanField(required=False, help_text="although its konnector does not answer")
     machine_is_gone = s.BooleanField(
@@ -163,8 +161,8 @@ class SnapshotSerializer(Serializer):
 
     id = s.CharField()
     name = s.CharField(allow_blank=True)
-    status = s.CharField(help_text="as Cinder has it")
-    size = s.IntegerField(help_text="GiB, as Cinder has it: with the header of an encrypted volume")
+    status = s.CharField(help_text="as shown by Cinder")
+    size = s.IntegerField(help_text="GiB in Cinder: with the header of an encrypted volume")
     created_at = s.CharField(source="created", allow_blank=True)
 
 
@@ -181,14 +179,14 @@ class VolumeOperationSerializer(Serializer):
     what = s.ChoiceField(OPERATIONS)
     state = s.ChoiceField(OPERATION_STATES)
     reason = s.CharField(allow_blank=True, help_text="why it failed")
-    step = s.CharField(allow_blank=True, help_text="what was done of it last; empty at first")
+    step = s.CharField(allow_blank=True, help_text="the last completed step; empty at first")
     volume = computed(lambda one: one.volume or None, s.CharField(allow_null=True, help_text="null: not known yet"))
     project = s.CharField(allow_blank=True, help_text="id")
     data = s.DictField(
         child=s.JSONField(),
-        help_text="what was ordered, and what came of it: `device` of an attachment, `snapshot`, and `size_seen`, "
-        "which says when a consumer sees a new size. Of a detachment by force that no konnector answered: whether its "
-        "machine is `fenced` by the back end, and whether its konnector was told (`konnector_told`). Of a "
+        help_text="its parameters and results: `device` of an attachment, `snapshot`, and `size_seen`, "
+        "which tells when a consumer sees a new size. Of a forced detachment that no konnector answered: whether its "
+        "machine is `fenced` by the back end, and whether its konnector has received it (`konnector_told`). Of a "
         "calibration its figures, in bytes and operations per second",
     )
     created_at = UnixTimeField(source="created")
@@ -202,7 +200,7 @@ VolumeOperationPageSerializer: Final = page_of(
 
 
 class PoolSerializer(Serializer):
-    """A pool of Cinder as it reported itself last."""
+    """A pool of Cinder in its last report."""
 
     name = s.CharField(help_text="host@backend#pool")
     total = computed(lambda pool: _known(pool.total), s.FloatField(allow_null=True, help_text="bytes"))
@@ -216,7 +214,7 @@ def _known(size: float) -> float | None:
 
 
 class TierSerializer(Serializer):
-    """A class of volumes, which is a volume type of Cinder that Sluice keeps."""
+    """A class of volumes, which is a volume type of Cinder that Sluice maintains."""
 
     name = s.CharField(source="tier.name")
     resiliency = s.CharField(source="tier.resiliency", allow_blank=True, help_text=_RESILIENCY_HELP)
@@ -225,11 +223,11 @@ class TierSerializer(Serializer):
     )
     iops = computed(lambda view: view.tier.iops or None, s.FloatField(allow_null=True))
     fabric = s.CharField(source="tier.fabric", allow_blank=True)
-    cost = s.FloatField(source="tier.cost", help_text="what the cheapest is chosen by")
-    state = s.ChoiceField(STATES, help_text="what Cinder has of its type")
-    drift = s.ListField(child=s.CharField(), help_text="what is different in Cinder; PUT puts it right")
+    cost = s.FloatField(source="tier.cost", help_text="the cheapest tier is the one with the least cost")
+    state = s.ChoiceField(STATES, help_text="the state of its type in Cinder")
+    drift = s.ListField(child=s.CharField(), help_text="the differences in Cinder; PUT repairs them")
     type = s.CharField(source="tier.type", help_text="id of the volume type")
-    pools = PoolSerializer(many=True, help_text="that meet it now, the one with most free space first")
+    pools = PoolSerializer(many=True, help_text="the pools that meet it now, the one with most free space first")
     created_at = UnixTimeField(source="tier.created")
     created_by = s.CharField(source="tier.by")
 
@@ -240,7 +238,7 @@ TierPageSerializer: Final = page_of("tiers", TierSerializer, "Tiers by name.")
 class NewTierSerializer(DemandsSerializer):
     """A tier."""
 
-    name = s.CharField(help_text="also that of its volume type")
+    name = s.CharField(help_text="also the name of its volume type")
     cost = s.FloatField(required=False)
 
 
@@ -249,12 +247,12 @@ class MatchSerializer(Serializer):
 
     tier = s.CharField(source="tier.name")
     cost = s.FloatField(source="tier.cost")
-    pools = PoolSerializer(many=True, help_text="that meet it, the one with most free space first")
-    others = s.ListField(child=s.CharField(), help_text="tiers that meet the demands, too, by cost")
+    pools = PoolSerializer(many=True, help_text="the pools that meet it, the one with most free space first")
+    others = s.ListField(child=s.CharField(), help_text="further tiers that meet the demands, by cost")
 
 
 class NewCalibrationSerializer(Serializer):
-    """What was measured of a pool; a rate is a number with its unit, a bare number is MB/s."""
+    """Measured values of a pool; a rate is a number with its unit, a bare number is MB/s."""
 
     read_bw = s.CharField(help_text="read per second")
     write_bw = s.CharField(help_text="written per second")
@@ -263,15 +261,15 @@ class NewCalibrationSerializer(Serializer):
 
 
 class NewMeasurementSerializer(Serializer):
-    """Where and how a pool is measured."""
+    """The node and the parameters of a measurement."""
 
     node = s.CharField(help_text="a node with a konnector, which has fio")
-    seconds = s.IntegerField(required=False, help_text="for each of the four figures; 10 if it is not said")
-    size = s.IntegerField(required=False, help_text="GiB of the volume that is made for it; 1 if it is not said")
+    seconds = s.IntegerField(required=False, help_text="for each of the four figures; 10 by default")
+    size = s.IntegerField(required=False, help_text="GiB of the volume that is created for it; 1 by default")
 
 
 class CalibrationSerializer(Serializer):
-    """What was measured of a pool."""
+    """The measured values of a pool."""
 
     pool = s.CharField(help_text="host@backend#pool")
     read_bw = s.FloatField(help_text="bytes per second")
@@ -282,12 +280,12 @@ class CalibrationSerializer(Serializer):
     measured_by = s.CharField(source="by", allow_blank=True)
     node = computed(
         lambda one: one.node or None,
-        s.CharField(allow_null=True, help_text="whose konnector measured it; null: somebody said the figures"),
+        s.CharField(allow_null=True, help_text="the node whose konnector measured it; null: the values were entered"),
     )
 
 
 class PoolListSerializer(Serializer):
-    """All pools of Cinder, and what was measured of some."""
+    """All pools of Cinder, and the measured values of some."""
 
     pools = PoolSerializer(many=True)
     measured = CalibrationSerializer(many=True)

@@ -1,6 +1,6 @@
-"""``/bw``: IOStack's overview and table, and its values for what each object server gives to a tenant.
+"""``/bw``: IOStack's overview and table, and the floors of a tenant on each object server.
 
-IOStack's paths ``/bw/{account}…`` do not reach an account that is called like a word of this API (``/bw/flows``).
+IOStack's paths ``/bw/{account}…`` do not reach an account whose name is a word of this API (``/bw/flows``).
 ``/bw/accounts/{account}`` reaches every account.
 """
 
@@ -27,34 +27,34 @@ from sluice_core.messages.bandwidth_report import BandwidthReport
 
 MEASURED_AT: Final = "X-Sluice-Measured-At"
 LEFT_OUT: Final = "X-Sluice-Left-Out"
-_AT: Final = header(MEASURED_AT, "when it was measured; empty while nobody measures", 200)
-_LEFT_OUT: Final = header(LEFT_OUT, "flows on devices and objects that are not shown, of a big cluster", 200)
+_AT: Final = header(MEASURED_AT, "time of the measurement; empty while no host measures", 200)
+_LEFT_OUT: Final = header(LEFT_OUT, "number of flows on devices and of objects that are left out in a big cluster", 200)
 ACCOUNT: Final = in_path("account", "a tenant: its account, or the name of its project")
 POLICY: Final = in_path("policy", "a storage policy, by its name or index")
 _VALUE: Final = in_path("value", "a rate with its unit, as `30MBps`; a bare number is MB/s")
 _SHAPE: Final = (
-    "Of downloads and uploads, each copy of these where it is written; rates are MB/s (10^6). Empty where nobody "
-    "measures, which the header tells from idleness."
+    "Downloads and uploads, each stored copy counted where it is written; rates are MB/s (10^6). Empty while no host "
+    "measures; the header distinguishes that from an idle cluster."
 )
 _FLOOR: Final = "It becomes a policy `FOR TENANT … DO SET bandwidth WITH node_get_bw=… ON STORAGE_NODE`."
 _SHORT: Final = (
-    "An account that is called like a word of this API (`flows`, `slo` …) has `/bw/accounts/{account}` alone."
+    "An account whose name is a word of this API (`flows`, `slo` …) is reached only as `/bw/accounts/{account}`."
 )
 
 
-_SHOW: Final = Rule("sluice:bandwidth:show", ADMIN, "show what object servers give to tenants")
-_SET: Final = Rule("sluice:bandwidth:set", ADMIN, "let each object server give a tenant so much")
-_CLEAR: Final = Rule("sluice:bandwidth:clear", ADMIN, "take such values back")
+_SHOW: Final = Rule("sluice:bandwidth:show", ADMIN, "show the rates of tenants on object servers")
+_SET: Final = Rule("sluice:bandwidth:set", ADMIN, "set the floor of a tenant on each object server")
+_CLEAR: Final = Rule("sluice:bandwidth:clear", ADMIN, "remove the floors of tenants on object servers")
 
 
 def _document(call: str, shape: Any, *path: Any, more: str = "") -> Declare:
-    """Declares a document about what moves now; ``more`` is said of it."""
+    """Declare a document of current rates; ``more`` is added to its description."""
     document = {200: OpenApiResponse(shape, "the document")}
     return operation(call, _SHOW, document, *path, _AT, _LEFT_OUT, errors=(), description=f"{_SHAPE} {more}".strip())
 
 
 def _promise(call: str, *path: Any, takes: Any = None, examples: Any = None, more: str = _SHORT) -> Declare:
-    """Declares PUT of a value, which stands in the path unless the body ``takes`` it."""
+    """Declare PUT of a value, which is in the path unless the body ``takes`` it."""
     return operation(
         call,
         _SET,
@@ -87,7 +87,7 @@ def render_table(view: View, account: str = "") -> Response:
 
 
 def set_floor(view: View, request: Request, account: str, policy: str, value: str) -> Response:
-    """The policy that a value for each object server became."""
+    """The policy of a floor on each object server."""
     where = services.read_scope(view.backend, account, policy)
     done = services.set_node_floor(view.backend, where, value, request.user.name)
     view.wait_acknowledged(done.epoch)
@@ -96,7 +96,7 @@ def set_floor(view: View, request: Request, account: str, policy: str, value: st
 
 
 def clear_floors(view: View, request: Request, account: str = "", policy: str = "") -> Response:
-    """The ids of policies that are gone."""
+    """The ids of the deleted policies."""
     gone = services.clear_node_floors(view.backend, account, policy, request.user.name)
     view.wait_acknowledged(view.backend.store.head().epoch)
     return Response({"policies": gone})
@@ -104,7 +104,7 @@ def clear_floors(view: View, request: Request, account: str = "", policy: str = 
 
 @_document("GET /bw", shapes.OVERVIEW)
 def show_bandwidth(view: View, request: Request) -> Response:
-    """Show what each object server moves for each tenant and storage policy.
+    """Show the rate of each tenant and storage policy on each object server.
 
     The overview.
     """
@@ -114,7 +114,7 @@ def show_bandwidth(view: View, request: Request) -> Response:
 
 @_document("GET /bw/osinfo", shapes.TABLE)
 def show_bandwidth_osinfo(view: View, request: Request) -> Response:
-    """Show the streams of object servers, and what their tenants asked for.
+    """Show the streams of object servers, and the rates that their tenants are to have.
 
     The table.
     """
@@ -123,7 +123,7 @@ def show_bandwidth_osinfo(view: View, request: Request) -> Response:
 
 @_document("GET /bw/<name:account>", shapes.TABLE, ACCOUNT, more=_SHORT)
 def show_bandwidth_of_account_short(view: View, request: Request, account: str) -> Response:
-    """Show the streams of one tenant, and what it asked for.
+    """Show the streams of one tenant, and the rates that it is to have.
 
     Its lines of the table.
     """
@@ -132,7 +132,7 @@ def show_bandwidth_of_account_short(view: View, request: Request, account: str) 
 
 @_document("GET /bw/accounts/<name:account>", shapes.TABLE, ACCOUNT)
 def show_bandwidth_of_account(view: View, request: Request, account: str) -> Response:
-    """Show the streams of one tenant, and what it asked for; whatever it is called.
+    """Show the streams of one tenant, and the rates that it is to have; for any account.
 
     Its lines of the table.
     """
@@ -143,9 +143,9 @@ def show_bandwidth_of_account(view: View, request: Request, account: str) -> Res
     "PUT /bw/accounts/<name:account>", ACCOUNT, takes=shapes.NodeFloorSerializer, examples=shapes.NODE_FLOORS, more=""
 )
 def update_bandwidth_of_account(view: View, request: Request, account: str) -> Response:
-    """Let each object server give a tenant at least so much; whatever the tenant is called.
+    """Set the least rate of a tenant on each object server; for any account.
 
-    The policy that it became.
+    The policy of this floor.
     """
     body = Body(request.data, "value", "storage_policy")
     return set_floor(view, request, account, body.text("storage_policy", ""), body.value("value"))
@@ -153,44 +153,44 @@ def update_bandwidth_of_account(view: View, request: Request, account: str) -> R
 
 @_promise("PUT /bw/<name:account>/<rate:value>", ACCOUNT, _VALUE)
 def set_bandwidth(view: View, request: Request, account: str, value: str) -> Response:
-    """Let each object server give a tenant at least so much.
+    """Set the least rate of a tenant on each object server.
 
-    The policy that it became.
+    The policy of this floor.
     """
     return set_floor(view, request, account, "", value)
 
 
 @_promise("PUT /bw/<name:account>/<name:policy>/<rate:value>", ACCOUNT, POLICY, _VALUE)
 def set_bandwidth_of_policy(view: View, request: Request, account: str, policy: str, value: str) -> Response:
-    """Let each object server give a tenant at least so much of what lies under a storage policy.
+    """Set the least rate of a tenant on each object server for one storage policy.
 
-    The policy that it became.
+    The policy of this floor.
     """
     return set_floor(view, request, account, policy, value)
 
 
 @_clear("PUT /bw/clear")
 def clear_bandwidth(view: View, request: Request) -> Response:
-    """Take all values for object servers back.
+    """Remove all floors on object servers.
 
-    What is gone.
+    The ids of the deleted policies.
     """
     return clear_floors(view, request)
 
 
 @_clear("PUT /bw/clear/<name:account>", ACCOUNT)
 def clear_bandwidth_of_account(view: View, request: Request, account: str) -> Response:
-    """Take a tenant's values for object servers back.
+    """Remove a tenant's floors on object servers.
 
-    What is gone.
+    The ids of the deleted policies.
     """
     return clear_floors(view, request, account)
 
 
 @_clear("PUT /bw/clear/<name:account>/<name:policy>", ACCOUNT, POLICY)
 def clear_bandwidth_of_policy(view: View, request: Request, account: str, policy: str) -> Response:
-    """Take a tenant's value for one storage policy back.
+    """Remove a tenant's floor on object servers for one storage policy.
 
-    What is gone.
+    The ids of the deleted policies.
     """
     return clear_floors(view, request, account, policy)

@@ -1,4 +1,4 @@
-"""``/bw/flows``, ``/nodes``, ``/parts``, ``/devices`` and ``/metrics``: what moves now, beside what may."""
+"""``/bw/flows``, ``/nodes``, ``/parts``, ``/devices`` and ``/metrics``: measured rates, beside the allowed ones."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from sluice_controller.identity.rules import ADMIN, READS_OWN, Rule
 from sluice_core.messages.bandwidth import METHODS, SIDES
 
 _ACCOUNT: Final = query_text("account", "only of this account")
-_CONTAINER: Final = query_text("container", "only of this container, where it is counted by itself")
-_STORAGE_POLICY: Final = query_text("storage_policy", "only under this one, by its name or index")
+_CONTAINER: Final = query_text("container", "only of this container, if it is counted by itself")
+_STORAGE_POLICY: Final = query_text("storage_policy", "only under this storage policy, by its name or index")
 _METHOD: Final = query_word("method", "only by this method", METHODS)
 _NODE: Final = query_text("node", "only on this node")
 _SIDE: Final = query_word("side", "only on this side of nodes", SIDES)
@@ -39,12 +39,12 @@ _OF_PARTS: Final = (_ACCOUNT, _CONTAINER, _METHOD, _STORAGE_POLICY, _NODE, _SIDE
 
 def _list(name: str, rule: Rule, page: Any, *filters: OpenApiParameter) -> Declare:
     """Declares the list ``name``."""
-    description = "As it was in the last second; pages of one list may be of different seconds."
+    description = "The state of the last second; pages of one list may be of different seconds."
     return operation(f"GET /bw/{name}", rule, page, *filters, *LIST, description=description)
 
 
 def read_filters(view: View) -> dict[str, str]:
-    """What the query says of parts, flows, nodes or devices; empty for what it does not say."""
+    """The filters in the query for parts, flows, nodes or devices; empty for those that are not given."""
     return {one.name: view.given[one.name] for one in _OF_PARTS if one.name in view.given}
 
 
@@ -62,8 +62,8 @@ def render_report(view: View, name: str, table: ReportTable) -> Response:
     Rule(
         "sluice:bandwidth:flows",
         READS_OWN,
-        "list what tenants get and move",
-        everybody="list what all tenants get and move",
+        "list the shares and rates of tenants",
+        everybody="list the shares and rates of all tenants",
     ),
     shapes.FlowPageSerializer,
     _ACCOUNT,
@@ -73,9 +73,9 @@ def render_report(view: View, name: str, table: ReportTable) -> Response:
     _SHORT,
 )
 def list_bandwidth_flows(view: View, request: Request) -> Response:
-    """List what tenants and containers are promised, get and move.
+    """List the objectives, shares and rates of tenants and containers.
 
-    Those of one's own project unless one may see all.
+    Those of the caller's project, or of all projects with the rule for that.
     """
     report = nodes.current_report(view.backend, idle=True)
     table = report_tables.flows(report, visible_accounts(request, view.rule), **read_filters(view))
@@ -86,54 +86,54 @@ def list_bandwidth_flows(view: View, request: Request) -> Response:
 
 @_list(
     "nodes",
-    Rule("sluice:bandwidth:nodes", ADMIN, "list what nodes can and do move"),
+    Rule("sluice:bandwidth:nodes", ADMIN, "list the capacities and rates of nodes"),
     shapes.NodeBandwidthPageSerializer,
     _NODE,
     _SIDE,
     _METHOD,
 )
 def list_bandwidth_nodes(view: View, request: Request) -> Response:
-    """List what nodes can move, are given and move."""
+    """List the capacities, shares and rates of nodes."""
     report = nodes.current_report(view.backend)
     return render_report(view, "nodes", report_tables.nodes(report, **read_filters(view)))
 
 
 @_list(
     "parts",
-    Rule("sluice:bandwidth:parts", ADMIN, "list where tenants move what"),
+    Rule("sluice:bandwidth:parts", ADMIN, "list the rates of tenants by node and device"),
     shapes.PartPageSerializer,
     *_OF_PARTS,
 )
 def list_bandwidth_parts(view: View, request: Request) -> Response:
-    """List on which nodes and devices flows move how much."""
+    """List the rates of flows by node and device."""
     report = nodes.current_report(view.backend)
     return render_report(view, "parts", report_tables.parts(report, **read_filters(view)))
 
 
 @_list(
     "devices",
-    Rule("sluice:bandwidth:devices", ADMIN, "list what devices move"),
+    Rule("sluice:bandwidth:devices", ADMIN, "list the rates of devices"),
     shapes.DeviceBandwidthPageSerializer,
     _NODE,
     _DEVICE,
     _METHOD,
 )
 def list_bandwidth_devices(view: View, request: Request) -> Response:
-    """List what devices move."""
+    """List the rates of devices."""
     report = nodes.current_report(view.backend)
     return render_report(view, "devices", report_tables.devices(report, **read_filters(view)))
 
 
 @operation(
     "GET /bw/metrics",
-    Rule("sluice:bandwidth:metrics", ADMIN, "give Prometheus what tenants get and move, and where"),
+    Rule("sluice:bandwidth:metrics", ADMIN, "export the shares and rates of tenants to Prometheus"),
     {(200, TEXT): OpenApiTypes.STR},
     *_OF_PARTS,
 )
 def bandwidth_metrics(view: TextView, request: Request) -> Response:
-    """Give what tenants get and move, by node and device too, in Prometheus' text format.
+    """Export shares and rates of tenants, also by node and device, in Prometheus' text format.
 
-    The rows of `/bw/flows` and `/bw/parts` as gauges. Where `node`, `side` or `device` is given there are
-    parts alone, since flows are of the whole cluster.
+    The rows of `/bw/flows` and `/bw/parts` as gauges. With `node`, `side` or `device` the answer has parts
+    alone, since flows are of the whole cluster.
     """
     return Response(bandwidth.exposition(view.backend, **view.given), content_type=CONTENT_TYPE)

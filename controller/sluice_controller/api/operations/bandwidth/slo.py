@@ -1,4 +1,4 @@
-"""``/bw/slo``: Crystal's service level objectives, promises to tenants over the whole cluster."""
+"""``/bw/slo``: Crystal's service level objectives, the objectives of tenants over the whole cluster."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from sluice_controller.validation.bodies import Body
 from sluice_core.messages.bandwidth_report import BandwidthReport
 
 _NAME: Final = OpenApiParameter(
-    "name", OpenApiTypes.STR, OpenApiParameter.PATH, description="what is promised", enum=NAMES
+    "name", OpenApiTypes.STR, OpenApiParameter.PATH, description="the objective", enum=NAMES
 )
 _TOGETHER: Final = (
-    "The objectives of a tenant under one storage policy (without one: under all) stand in one policy of origin "
-    "`slo/…`, which this changes or makes."
+    "The objectives of a tenant under one storage policy (without one: under all) are one policy of origin "
+    "`slo/…`, which this call creates or changes."
 )
 
 
@@ -43,7 +43,7 @@ def objective_data(objective: Objective, report: BandwidthReport | None) -> dict
         "sluice:slos:list",
         READS_OWN,
         "list service level objectives",
-        everybody="list the service level objectives of everybody",
+        everybody="list the service level objectives of all projects",
     ),
     shapes.ObjectivePageSerializer,
     query_text("account", "only of this account"),
@@ -53,7 +53,7 @@ def objective_data(objective: Objective, report: BandwidthReport | None) -> dict
 def list_slo(view: View, request: Request) -> Response:
     """List the service level objectives of tenants.
 
-    Those that were set here; what policies promise besides is among the policies.
+    Only those that were set by this call; the objectives of other policies are among the policies.
     """
     account, name = view.given["account"], view.given["name"]
     accounts = visible_accounts(request, view.rule)
@@ -67,7 +67,7 @@ def list_slo(view: View, request: Request) -> Response:
 
 
 def _declare_objective(suffix: str, scope: str, *path: OpenApiParameter) -> None:
-    """Declare what can be done with an objective for the storage policies that the words ``scope`` name."""
+    """Declare the operations on an objective, for the storage policies that the words ``scope`` name."""
     url = "/bw/slo/" + "/".join(f"<name:{one.name}>" for one in path)
 
     @operation(
@@ -88,7 +88,7 @@ def _declare_objective(suffix: str, scope: str, *path: OpenApiParameter) -> None
 
     @operation(
         f"PUT {url}",
-        Rule("sluice:slos:set", ADMIN, "promise a tenant something, or hold it to something"),
+        Rule("sluice:slos:set", ADMIN, "set a floor or ceiling of a tenant"),
         shapes.ObjectiveResultSerializer,
         *path,
         WAIT,
@@ -96,7 +96,7 @@ def _declare_objective(suffix: str, scope: str, *path: OpenApiParameter) -> None
         takes=shapes.ObjectiveValueSerializer,
         examples=shapes.VALUES,
         name=f"update_slo{suffix}",
-        summary=f"Promise a tenant a rate over the whole cluster{scope}, or hold it to one",
+        summary=f"Set a floor or ceiling of a tenant over the whole cluster{scope}",
         description=_TOGETHER,
     )
     def update_slo(view: View, request: Request, account: str, name: str, policy: str = "") -> Response:
@@ -110,12 +110,12 @@ def _declare_objective(suffix: str, scope: str, *path: OpenApiParameter) -> None
 
     @operation(
         f"DELETE {url}",
-        Rule("sluice:slos:delete", ADMIN, "take a service level objective back"),
+        Rule("sluice:slos:delete", ADMIN, "delete a service level objective"),
         GONE,
         *path,
         WAIT,
         name=f"delete_slo{suffix}",
-        summary=f"Take an objective of a tenant{scope} back",
+        summary=f"Delete an objective of a tenant{scope}",
     )
     def delete_slo(view: View, request: Request, account: str, name: str, policy: str = "") -> Response:
         """204."""

@@ -1,4 +1,4 @@
-"""``/changes``: who changed what when, and going back; ``/export`` and ``/import``: the configuration as a document."""
+"""``/changes``: the log of changes, and roll back; ``/export`` and ``/import``: the configuration as a document."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from sluice_core.errors import NotFound
 from sluice_core.store.change_stream import CONFIGURATION
 
 VERSION = header("ETag", "the version of the configuration, for `If-Match`", 200)
-#: What all calls have that replace the configuration.
+#: The parameters of all calls that replace the configuration.
 REPLACING = (
-    query_flag("plan", "only say what would change"),
-    query_flag("force", "even if stored objects could not be read any more"),
+    query_flag("plan", "only show the changes, without making them"),
+    query_flag("force", "even if stored objects become unreadable"),
     WAIT,
     header("If-Match", "the `ETag` that the configuration must still have"),
     VERSION,
@@ -45,9 +45,9 @@ REPLACING = (
 
 
 def read_epoch(text: str) -> int:
-    """The epoch in a path.
+    """Return the epoch in a path.
 
-    :raises NotFound: when there can be none of it
+    :raises NotFound: when the text is not an epoch
     """
     if not (text.isascii() and text.isdigit() and len(text) < 16):
         raise NotFound(f"there is no change `{text}`, expected the number of an epoch")
@@ -65,11 +65,11 @@ def read_epoch(text: str) -> int:
     query_text("since", "only changes from this time on, ISO 8601 or unix seconds"),
 )
 def list_changes(view: View, request: Request) -> Response:
-    """List changes, newest first: who changed what when.
+    """List changes, newest first: their time, author and content.
 
-    What actors set and take back is listed as well, by `actors@host`. Only the newest changes are kept:
-    `trimmed` says whether older ones were forgotten, `oldest` from where on they are known. With a filter a
-    page may hold few changes, or none, and still have a next one.
+    Changes by actors are listed as well, by `actors@host`. Only the newest changes are kept: `trimmed` is true if
+    older ones were removed, `oldest` is the first one that is kept. With a filter a page may have few changes, or none,
+    and still have a next page.
     """
     wanted = changes.ChangeFilter(view.given["policy"], view.given["by"], read_since(view.given["since"]))
     page = changes.list_changes(view.backend, wanted, view.given["limit"], view.given["marker"])
@@ -83,7 +83,7 @@ def list_changes(view: View, request: Request) -> Response:
     header("ETag", "the epoch: a change never changes", 200),
 )
 def show_change(view: View, request: Request, epoch: str) -> Response:
-    """Show a change, with what it replaced.
+    """Show a change, with the documents that it replaced.
 
     The change.
     """
@@ -100,7 +100,7 @@ class ReplacingView(View):
     """A call that replaces the configuration; its operation has the parameters :data:`REPLACING`."""
 
     def replace(self, request: Request, wanted: Transformation) -> Response:
-        """What was changed, or with ``plan`` would be."""
+        """The changes that were made, or with ``plan`` would be made."""
         allow = code_authorizer(request)
         outcome = replace_configuration(self.backend, wanted, request.user.name, **self.given, allow=allow)
         self.wait_acknowledged(outcome.epoch)
@@ -109,23 +109,23 @@ class ReplacingView(View):
 
 @operation(
     "POST /changes/<str:epoch>/rollback",
-    Rule("sluice:changes:rollback", ADMIN, "go back to an earlier configuration"),
+    Rule("sluice:changes:rollback", ADMIN, "restore an earlier configuration"),
     shapes.OutcomeSerializer,
     *REPLACING,
     takes=None,
 )
 def roll_back(view: ReplacingView, request: Request, epoch: str) -> Response:
-    """Go back to the configuration as it stood after a change, as a new change.
+    """Restore the configuration after an earlier change, as a new change.
 
-    Policies, the registry and uploaded code become what they were; what is the same is not touched. Actors
-    of policies that come back begin anew. 409 when what was replaced since is not known any more.
+    Policies, the registry and uploaded code become those of that time; unchanged ones are not touched. Actors of
+    restored policies start anew. 409 if a document that was replaced since then is not kept any more.
     """
     return view.replace(request, configuration_at(view.backend, read_epoch(epoch)))
 
 
 # ``/export`` and ``/import``: the whole configuration as one document.
 
-#: Accepted as it stands; a test sends it.
+#: A test sends this document unchanged.
 EXAMPLE = """\
 sluice: 1
 policies:
@@ -154,7 +154,7 @@ class YamlParser(BaseParser):
 
 
 class ExportView(NonJSONView):
-    """The configuration as it stands."""
+    """The current configuration."""
 
     renderer_classes = (YamlRenderer, JSONRenderer)
 
@@ -168,15 +168,15 @@ class ExportView(NonJSONView):
 def export_configuration(view: ExportView, request: Request) -> Response:
     """Give the whole configuration as YAML.
 
-    Policies, the registry and uploaded code; of the code itself the digests.
+    Policies, the registry and uploaded code; the code itself is given by its digests.
     """
-    # the version comes first: whoever imports by an older one is refused rather than too late
+    # The version is read first: an import by an older version is refused, instead of overwriting a newer change.
     version = view.backend.store.version(CONFIGURATION)
     return render_entry(document(Configuration.now(view.backend)), version)
 
 
 class ImportView(ReplacingView):
-    """The configuration as it shall be."""
+    """The new configuration."""
 
     parser_classes = (YamlParser,)
 
@@ -199,9 +199,9 @@ class ImportView(ReplacingView):
 def import_configuration(view: ImportView, request: Request) -> Response:
     """Replace the whole configuration: all of it, or nothing.
 
-    What is not in the document is deleted, what is as it stands is not touched. Importing what was exported
-    changes nothing. With `plan`, the answer says what would be created, replaced and deleted, and nothing
-    is.
+    Objects that are not in the document are deleted, unchanged objects are not touched. Importing an unchanged export
+    changes nothing. With `plan`, the answer lists the objects that would be created, replaced and deleted, and nothing
+    is changed.
     """
     data, name = request.data, request.user.name
     return view.replace(request, lambda now: read_configuration(data, view.backend, name, now))

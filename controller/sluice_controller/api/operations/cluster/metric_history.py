@@ -1,4 +1,4 @@
-"""``/metrics/history`` and ``/metrics/{metric}/history``: what metrics were, and of which targets that is kept."""
+"""``/metrics/history`` and ``/metrics/{metric}/history``: past values of metrics, and the list of kept series."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from sluice_controller.metric_history.selection import read_range, select
 from sluice_core.messages.policies import Target
 from sluice_metric_history.records import OWNED, SeriesRecord
 
-#: One client for a process, which keeps its connections.
+#: One client for each process, which keeps its connections.
 open_prometheus = lru_cache(maxsize=8)(PrometheusClient)
 
 
 class PointsRenderer(CsvRenderer):
-    """Points, for spreadsheets."""
+    """Points as CSV, for spreadsheets."""
 
     field = "points"
     titles = ("time", "mean", "min", "max", "p95")
@@ -47,16 +47,16 @@ class MetricHistoryView(NonJSONView):
     {(200, "application/json"): shapes.MetricHistorySerializer, (200, CSV): OpenApiTypes.STR},
     in_path("metric", "its name"),
     query_text("target", "tenant, tenant/container, tenant/volume id, node, pool …; the cluster when empty"),
-    query_word("rest", "instead of a target: the sum of those of this level that are not kept one by one", OWNED),
-    query_text("from", "ISO 8601, unix seconds, or negative seconds from now on; ten minutes ago when empty"),
-    query_text("to", "the same; now when empty"),
-    query_text("step", "seconds: 1, 10, 60 or a multiple; what suits the range when empty"),
+    query_word("rest", "instead of a target: the sum of the targets of this level without series of their own", OWNED),
+    query_text("from", "ISO 8601, Unix seconds, or negative seconds before now; ten minutes ago when empty"),
+    query_text("to", "in the same forms; now when empty"),
+    query_text("step", "seconds: 1, 10, 60 or a multiple; chosen by the range when empty"),
 )
 def show_metric_history(view: MetricHistoryView, request: Request, metric: str) -> Response:
-    """Show what a metric was.
+    """Show past values of a metric.
 
-    Seconds are kept for ten minutes, tens of seconds for six hours, minutes for a week, of the busiest targets.
-    Where nothing was measured the values are null. With `Accept: text/csv` the points are rows of a table.
+    For the busiest targets, seconds are kept for ten minutes, tens of seconds for six hours, minutes for a week.
+    Values that were not measured are null. With `Accept: text/csv` the points are rows of a table.
     """
     given = view.given
     wanted = read_range(given["from"], given["to"], given["step"], view.backend.now())
@@ -73,7 +73,7 @@ def show_metric_history(view: MetricHistoryView, request: Request, metric: str) 
 
 
 class MetricSeriesView(View):
-    """What is kept."""
+    """The kept series."""
 
     def _row(self, series: SeriesRecord) -> dict[str, Any]:
         label = self.backend.label(series.path) if series.key.owner else ""
@@ -85,19 +85,19 @@ class MetricSeriesView(View):
     Rule(
         "sluice:metrics:series",
         READS_OWN,
-        "list the series of which history is kept",
-        everybody="list the series of everybody",
+        "list the series with history",
+        everybody="list the series of all projects",
     ),
     shapes.MetricSeriesPageSerializer,
-    query_text("metric", "only of this one"),
-    query_text("target", "only of this one, as an account rather than the name of a project"),
+    query_text("metric", "only of this metric"),
+    query_text("target", "only of this target, as an account rather than the name of a project"),
     *LIST,
 )
 def list_metric_series(view: MetricSeriesView, request: Request) -> Response:
-    """List the series of which history is kept.
+    """List the series with history.
 
-    Those of one's own project unless one may see all. What a Prometheus keeps is not among them. `prefix` and
-    `marker` are a metric, a level and a target with blanks between them.
+    Those of the caller's project, or of all projects with the rule for that. Series that a Prometheus keeps are not
+    listed. `prefix` and `marker` are a metric, a level and a target with blanks between them.
     """
     accounts = visible_accounts(request, view.rule)
     known = reading.list_series(view.backend, accounts, view.given["metric"].upper(), view.given["target"])
@@ -106,16 +106,16 @@ def list_metric_series(view: MetricSeriesView, request: Request) -> Response:
 
 @operation(
     "DELETE /metrics/history",
-    Rule("sluice:metrics:forget", ADMIN, "forget the history of a target"),
+    Rule("sluice:metrics:forget", ADMIN, "delete the history of a target"),
     shapes.ForgottenSerializer,
     query_text(
-        "target", "an account or its project, a container, a volume, a node, …; also what is in it", required=True
+        "target", "an account or its project, a container, a volume, a node, …, with everything in it", required=True
     ),
     errors=(),
 )
 def forget_metric_history(view: MetricSeriesView, request: Request) -> Response:
-    """Forget the history of a target, as of a project that is no more.
+    """Delete the history of a target, for example of a deleted project.
 
-    What goes on moving gets a new series, which begins then.
+    A target that still has values gets a new series, which begins then.
     """
     return Response({"series": len(reading.forget(view.backend, view.given["target"]))})

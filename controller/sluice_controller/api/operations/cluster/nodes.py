@@ -1,4 +1,4 @@
-"""``/nodes``: what the agents say."""
+"""``/nodes``: the reports of agents."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from sluice_controller.policies import services
     query_limit("nodes on a page", default=1000),
     MARKER,
     query_word("state", "only nodes in this state", NODE_STATES),
-    query_flag("refusing", "only nodes that refuse something"),
+    query_flag("refusing", "only nodes that refuse assignments or code"),
 )
 def list_nodes(view: View, request: Request) -> Response:
-    """List nodes and how far each of them is, by name.
+    """List nodes by name, each with the last change that it has acknowledged.
 
     A page of nodes.
     """
@@ -63,9 +63,9 @@ def show_node(view: View, request: Request, node: str) -> Response:
     errors=(404,),
 )
 def forget_node(view: View, request: Request, node: str) -> Response:
-    """Forget a node that is no more; one that lives reports itself again.
+    """Forget a node that is gone; a node that still runs reports itself again.
 
-    204.
+    The answer has no body.
     """
     services.forget_node(view.backend, node)
     return no_content()
@@ -73,15 +73,15 @@ def forget_node(view: View, request: Request, node: str) -> Response:
 
 @operation(
     "POST /nodes/adopt",
-    Rule("sluice:nodes:adopt", ADMIN, "tell nodes to take the current history"),
+    Rule("sluice:nodes:adopt", ADMIN, "make all nodes adopt the current history"),
     HeadSerializer,
     takes=None,
     errors=(),
 )
 def adopt_history(view: View, request: Request) -> Response:
-    """Tell all nodes to take the current history as it is.
+    """Make all nodes adopt the current history.
 
-    After Redis was wiped or failed over, nodes keep enforcing what they knew and report `stale_history`.
-    This makes them load what Redis holds now, even if that is nothing.
+    After Redis was wiped or failed over, nodes keep enforcing their last assignments and report `stale_history`.
+    This call makes them load the contents of Redis, even if it is empty.
     """
     return Response(HeadSerializer.render(services.adopt_history(view.backend, request.user.name)))

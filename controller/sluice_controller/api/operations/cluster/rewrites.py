@@ -1,4 +1,4 @@
-"""``/rewrites``: jobs that bring stored objects to what policies say."""
+"""``/rewrites``: jobs that rewrite stored objects as policies require."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _SHAPE: Final = shapes.RewriteSerializer
     query_text("target", "only those of this target, as it is shown"),
 )
 def list_rewrites(view: View, request: Request) -> Response:
-    """List rewrites and how far each is, oldest first.
+    """List rewrites with their progress, oldest first.
 
     A page of rewrites. The last 200 of those that have ended are kept.
     """
@@ -49,7 +49,7 @@ def list_rewrites(view: View, request: Request) -> Response:
 
 @operation(
     "POST /rewrites",
-    Rule("sluice:rewrites:create", ADMIN, "have stored objects rewritten"),
+    Rule("sluice:rewrites:create", ADMIN, "rewrite stored objects"),
     {201: _SHAPE},
     REPEATED,
     LOCATION,
@@ -57,13 +57,13 @@ def list_rewrites(view: View, request: Request) -> Response:
     examples=shapes.REWRITES,
 )
 def create_rewrite(view: View, request: Request) -> Response:
-    """Have stored objects rewritten.
+    """Rewrite stored objects, as a job.
 
-    Times, ETags, sizes, types, metadata and listings stay; whatever clients write meanwhile stays as they wrote it.
+    Times, ETags, sizes, types, metadata and listings stay; objects that clients write meanwhile are not touched.
     A job whose target overlaps that of one that has not ended is refused (409).
 
-    With `Idempotency-Key`, what the same identity sent before under the same key orders nothing: the answer shows
-    the job that it became then, if that is still kept.
+    With `Idempotency-Key`, a request that the same identity sent before under the same key creates no job: the answer
+    shows the job of the first request, if that is still kept.
     """
     made = rewrites.create(view.backend, request.data, request.user.name, idempotency.read_key(request))
     headers = {"Location": url_path("rewrites", made.job.id)}
@@ -72,7 +72,7 @@ def create_rewrite(view: View, request: Request) -> Response:
 
 @operation("GET /rewrites/<str:rewrite>", Rule("sluice:rewrites:show", ADMIN, "show a rewrite"), _SHAPE, _ID)
 def show_rewrite(view: View, request: Request, rewrite: str) -> Response:
-    """Show a rewrite and how far it is.
+    """Show a rewrite with its progress.
 
     The rewrite.
     """
@@ -88,14 +88,14 @@ def show_rewrite(view: View, request: Request, rewrite: str) -> Response:
 def delete_rewrite(view: View, request: Request, rewrite: str) -> Response:
     """Forget a rewrite that has ended.
 
-    204.
+    The answer has no body.
     """
     rewrites.delete(view.backend, rewrite)
     return no_content()
 
 
 def _declare_order(call: str, state: str, purpose: str, summary: str) -> None:
-    """Declare the POST of an order that brings a rewrite into another state."""
+    """Declare the POST of a command that brings a rewrite into another state."""
     word = call.rpartition("/")[2]
 
     @operation(
@@ -116,11 +116,11 @@ _declare_order(
     "POST /rewrites/<str:rewrite>/pause",
     PAUSED,
     "pause a rewrite",
-    "Pause a rewrite; objects that are under way are finished",
+    "Pause a rewrite; objects that are being rewritten are finished",
 )
 _declare_order(
-    "POST /rewrites/<str:rewrite>/resume", RUNNING, "let a rewrite go on", "Let a rewrite go on where it was paused"
+    "POST /rewrites/<str:rewrite>/resume", RUNNING, "resume a rewrite", "Resume a rewrite where it was paused"
 )
 _declare_order(
-    "POST /rewrites/<str:rewrite>/cancel", CANCELLED, "end a rewrite", "End a rewrite; what was rewritten stays so"
+    "POST /rewrites/<str:rewrite>/cancel", CANCELLED, "cancel a rewrite", "Cancel a rewrite; rewritten objects stay"
 )

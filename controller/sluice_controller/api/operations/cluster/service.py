@@ -1,4 +1,4 @@
-"""What the API says of itself and of the whole cluster.
+"""The API's own operations and those about the whole cluster.
 
 ``/``, ``/health`` and ``/metrics``, which need no token; ``/schema``, ``/overview``, ``/events`` and ``/permissions``.
 """
@@ -49,9 +49,9 @@ from sluice_core.messages.events import INFO, SEVERITIES
 from sluice_core.messages.policies import ALL, CLUSTER, CONTAINER, GROUP, OBJECT, TENANT, VOLUME
 from sluice_dsl.catalogue.base import Catalogue
 
-#: As keystoneauth reads it; another one would have another first number.
+#: The version for keystoneauth; an incompatible API would have another first number.
 VERSION: Final = "v1.0"
-#: The schema is made by one thread: drf-spectacular loads its extensions meanwhile, and another one would fail.
+#: Only one thread makes the schema: drf-spectacular loads its extensions meanwhile, and a second thread would fail.
 _generation: Final = Lock()
 
 
@@ -59,13 +59,13 @@ _generation: Final = Lock()
 def list_versions(view: View, request: Request) -> Response:
     """List the versions of this API with their URLs, as keystoneauth discovers them; needs no token.
 
-    The URL is the one that was asked: behind a proxy the proxy's, with its prefix, where the option
+    The URLs begin with the URL of the request: behind a proxy with the proxy's, with its prefix, where the option
     `enable_proxy_headers_parsing` is true.
     """
     try:
         url = request.build_absolute_uri(request.path)
     except DisallowedHost as error:
-        raise CallerError("`Host` names no host, expected a name or address and perhaps a port") from error
+        raise CallerError("`Host` is not valid, expected a name or address and perhaps a port") from error
     version = {"id": VERSION, "status": "CURRENT", "links": [{"rel": "self", "href": url}]}
     return Response({"versions": [version]})
 
@@ -73,12 +73,12 @@ def list_versions(view: View, request: Request) -> Response:
 @operation(
     "GET /health",
     OPEN,
-    {200: HealthSerializer, 503: OpenApiResponse(HealthSerializer, "Redis is away: nothing can be read or changed")},
+    {200: HealthSerializer, 503: OpenApiResponse(HealthSerializer, "without Redis nothing can be read or changed")},
 )
 def health(view: View, request: Request) -> Response:
-    """Say whether the controller works; needs no token.
+    """Return whether the controller works; needs no token.
 
-    503 when Redis is away; a degraded cluster is still served with 200.
+    503 when Redis is unreachable; a degraded cluster is still 200.
     """
     health_by_service = dependency_health(view.backend)
     status = "ok" if set(health_by_service.values()) == {"ok"} else "degraded"
@@ -90,15 +90,15 @@ def health(view: View, request: Request) -> Response:
 
 @operation("GET /metrics", OPEN, {(200, TEXT): OpenApiTypes.STR})
 def metrics(view: TextView, request: Request) -> Response:
-    """Give the numbers of this API and of the cluster in Prometheus' text format; needs no token.
+    """Export metrics of this API and of the cluster in Prometheus' text format; needs no token.
 
-    Names of nodes and actor hosts are in it; tenants, policies and paths are not.
+    They contain the names of nodes and actor hosts, but no tenants, policies or paths.
     """
     return Response(exposition(view.backend), content_type=CONTENT_TYPE)
 
 
 @operation(
-    "GET /schema", Rule("sluice:schema:show", "@", "describe this API; everybody with a token"), OpenApiTypes.OBJECT
+    "GET /schema", Rule("sluice:schema:show", "@", "show the schema of this API; any valid token"), OpenApiTypes.OBJECT
 )
 def schema(view: View, request: Request) -> Response:
     """Describe this API as OpenAPI 3.1.
@@ -115,7 +115,7 @@ def _schema() -> Mapping[str, Any]:
     return found
 
 
-# ``/overview``: whether all is well, in counts.
+# ``/overview``: the state of the whole cluster, in counts.
 
 
 @operation(
@@ -124,7 +124,7 @@ def _schema() -> Mapping[str, Any]:
         "sluice:overview:show",
         READS_OWN,
         "count policies by state, and floors that are not met",
-        everybody="count those of everybody, and nodes and hosts by state",
+        everybody="count those of all projects, and nodes and hosts by state",
     ),
     OverviewSerializer,
 )
@@ -137,11 +137,11 @@ def show_overview(view: View, request: Request) -> Response:
     return Response(OverviewSerializer.render(found))
 
 
-# ``/events``: what went wrong anywhere.
+# ``/events``: problems of nodes, policies and volumes.
 
 
 class EventLinesRenderer(JsonLinesRenderer):
-    """Events, for collectors of logs."""
+    """Events as lines of JSON, for log collectors."""
 
     field = "events"
 
@@ -158,17 +158,17 @@ class EventsView(NonJSONView):
     {(200, "application/json"): EventPageSerializer, (200, JSON_LINES): OpenApiTypes.STR},
     query_limit("events on a page"),
     MARKER,
-    query_text("since", "only events logged from this time on (ISO 8601 or unix seconds), or behind this id"),
+    query_text("since", "only events logged from this time on (ISO 8601 or Unix seconds), or after this id"),
     query_word("severity", "only events of at least this severity", SEVERITIES, default=INFO),
     query_text("node", "only events of this node"),
     query_text("policy", "only events about this policy"),
-    query_wait("for an event, where there is none yet"),
+    query_wait("for an event, if there is none yet"),
 )
 def list_events(view: EventsView, request: Request) -> Response:
-    """List events, oldest first: what went wrong anywhere.
+    """List events, oldest first: problems anywhere in the cluster, and their end.
 
-    Only the newest events are kept. `last` is the `since` with which what comes later is asked for. With
-    `Accept: application/x-ndjson` there is a line of JSON for each event of the page, and nothing else.
+    Only the newest events are kept. `last` is the value of `since` for a request of later events. With
+    `Accept: application/x-ndjson` the answer is one line of JSON for each event of the page, and nothing else.
     Readers of a project see the events about its policies.
     """
     accounts = visible_accounts(request, "sluice:events:list")
@@ -180,18 +180,18 @@ def list_events(view: EventsView, request: Request) -> Response:
     return Response(EventPageSerializer.render(page))
 
 
-# ``/permissions``: what the caller may do, decided by the rules and the targets by which all other views decide.
+# ``/permissions``: the caller's permissions, decided by the same rules and targets as in all other views.
 
-#: Level → the least number of slashes in a path of it.
+#: Level → the least number of slashes in its paths.
 _SLASHES: Final = {TENANT: 0, CONTAINER: 1, OBJECT: 2, VOLUME: 1}
-_FORM: Final = "account[/container[/object]], or what follows FOR in a sentence: `VOLUME account/id`, `GROUP name`"
+_FORM: Final = "account[/container[/object]], or the target of a sentence after FOR: `VOLUME account/id`, `GROUP name`"
 
 
 class PermissionsView(View):
-    """What the caller may do."""
+    """The permissions of the caller."""
 
     def _target(self) -> Target | None:
-        """What rules see of the target or the policy in the query; None without either."""
+        """The target or the policy of the query, as rules get it; None without either."""
         text, policy = self.given["target"], self.given["policy"]
         if text and policy:
             raise CallerError("expected `target` or `policy`, not both")
@@ -206,18 +206,18 @@ class PermissionsView(View):
 
 @operation(
     "GET /permissions",
-    Rule("sluice:permissions:show", "@", "ask what one may do oneself; everybody with a token"),
+    Rule("sluice:permissions:show", "@", "show one's own permissions; any valid token"),
     PermissionsSerializer,
-    query_text("target", f"{_FORM}; only operations about things are answered"),
+    query_text("target", f"{_FORM}; only operations on targets are answered"),
     query_text("policy", "the id of a policy, in place of a target"),
-    query_text("filter", "the keyword of a filter that is set or deleted; without it one that is self-service"),
+    query_text("filter", "the keyword of the filter that is set or deleted; by default a self-service filter"),
     query_text("stereotype", "the name of a stereotype that is applied"),
 )
 def show_permissions(view: PermissionsView, request: Request) -> Response:
-    """Say what the caller may do, to a target or, without one, at all.
+    """Show what the caller may do with a target or, without one, in general.
 
-    Without a target, an operation about a thing or a list is allowed when it is to what is the caller's own. Of
-    somebody else's target, and of one that does not exist, everything is answered alike.
+    Without a target, an operation on a target or a list is allowed if it is allowed for the caller's own project. For
+    targets of other projects, and for targets that do not exist, the answer is the same.
     """
     target = view._target()
     known = {"stereotype": view.given["stereotype"]} if view.given["stereotype"] else {}
@@ -228,10 +228,10 @@ def show_permissions(view: PermissionsView, request: Request) -> Response:
 
 
 def read_target(text: str, catalogue: Catalogue) -> Target:
-    """What rules see of the target that is called ``text``; whether there is one is not looked at.
+    """The target called ``text``, as rules get it; its existence is not checked.
 
-    :raises CallerError: when it is no target
-    :raises PeerError: when Keystone, which knows the account of a project's name, is away
+    :raises CallerError: when it is not a target
+    :raises PeerError: when Keystone, which knows the account of a project's name, is unreachable
     """
     word, _, rest = text.partition(" ")
     level = word.lower()
@@ -244,5 +244,5 @@ def read_target(text: str, catalogue: Catalogue) -> Target:
         raise CallerError(f"`target` is `{text}`, expected {_FORM}")
     try:
         return thing_target(level, catalogue.account(parts[0]))
-    except CallerError:  # projects of several domains are called so: it is none of these
+    except CallerError:  # projects of several domains have this name: the target is none of them
         return thing_target(level)

@@ -1,4 +1,4 @@
-"""The base of the views of uploaded code, of whichever kind: its data, and earlier revisions of it.
+"""The base of the views of uploaded code of all kinds: its data, and earlier revisions.
 
 A view reads an upload from the request by :func:`read_code`, and streams an answer by :func:`download`.
 """
@@ -31,12 +31,12 @@ from sluice_core.errors import CallerError
 from sluice_core.messages.uploads import CONTROLLER_CODE, FILTER_CODE, METRIC_CODE, Upload
 
 MEDIA_TYPE: Final = "application/octet-stream"
-SHA256: Final = header("X-Content-Sha256", "SHA-256 of the code in hexadecimal; another digest refuses it")
-MAIN: Final = query_text("main", "the class to run; without it the one that has been, or the only one that fits")
-#: In the description of every call that takes native code.
+SHA256: Final = header("X-Content-Sha256", "SHA-256 of the code in hexadecimal; code with another digest is refused")
+MAIN: Final = query_text("main", "the class to run; by default that of the last revision, or the only suitable one")
+#: Part of the description of every call that takes native code.
 NATIVE_WARNING: Final = (
     "**Native code is for administrators only: there is no sandbox, it runs with all rights of the processes that "
-    "load it.** It is read and tried before anything is stored: a syntax error, an import that the nodes do not offer, "
+    "load it.** It is checked and loaded before it is stored: a syntax error, an import that the nodes do not offer, "
     "a missing class or a broken contract are refused with the reason."
 )
 #: A body of bytes, for the schema.
@@ -44,7 +44,7 @@ BYTES: Final[Any] = {MEDIA_TYPE: OpenApiTypes.BINARY}
 BYTES_OUT: Final[Any] = {(200, MEDIA_TYPE): OpenApiTypes.BINARY}
 
 
-#: Kind of code → the rule by which native one comes, and filters of volumes.
+#: Kind of code → the rule for native code, and for filters of volumes.
 NATIVE_RULES: Final = {
     FILTER_CODE: "sluice:filters:native",
     METRIC_CODE: "sluice:metrics:upload",
@@ -61,15 +61,15 @@ class CodeView(View):
     path: tuple[str, ...]
 
     def render(self, found: RegisteredCode) -> dict[str, Any]:
-        """The code as its kind is shown."""
+        """The representation of the code for its kind."""
         raise NotImplementedError
 
     def wait_settled(self, found: RegisteredCode, new: bool) -> None:
-        """Wait, as long as the query says, until each live node has the code, or has said why not."""
+        """Wait, for up to the time in the query, until each live node has the code or has reported why not."""
         wait_rolled_out(self.backend, found, self.seconds)
 
     def authorize_native(self, request: Request, name: str) -> None:
-        """Decide a further rule where the code is native; called before anything is changed.
+        """Check a further rule if the code is native; called before anything is changed.
 
         :raises Forbidden: when the rule does not allow it
         """
@@ -80,18 +80,18 @@ class CodeView(View):
         return render_entry(self.render(registered), registered.version, location)
 
     def respond_settled(self, registered: RegisteredCode, new: bool = False) -> Response:
-        """The answer about code that was changed, once it is settled."""
+        """The answer about code that was changed, after :meth:`wait_settled`."""
         self.wait_settled(registered, new)
         return self.respond(registered, new)
 
 
 class CodeDataView(CodeView):
-    """The code itself."""
+    """The bytes of the code."""
 
     parser_classes = (RawParser,)
 
     def put_code(self, name: str, code: IncomingCode, by: str, expected: int | None) -> tuple[RegisteredCode, bool]:
-        """Store ``code``; what it belongs to, and whether that is new."""
+        """Store ``code``; return the object that has it, and whether the object is new."""
         stored: tuple[RegisteredCode, bool] = self.service.put_code(self.backend, name, code, by, expected)
         return stored
 
@@ -122,8 +122,8 @@ def declare_upload(
 ) -> None:
     """Declare PUT of the code at ``url``; ``description`` follows the warning about native code.
 
-    :param errors: what it may answer besides
-    :param more: what is declared of it besides: its name and summary, and further rules
+    :param errors: further errors that it may answer
+    :param more: its name and summary, and further rules
     """
 
     @operation(
@@ -142,7 +142,7 @@ def declare_upload(
         **more,
     )
     def upload_code(view: CodeDataView, request: Request, **path: str) -> Response:
-        """What the code belongs to."""
+        """The object that has the code."""
         (name,) = path.values()
         code = read_code(request, view.given["main"])
         view.authorize_native(request, name)
@@ -160,8 +160,8 @@ def declare_rollback(
 ) -> None:
     """Declare POST of an earlier revision of the code at ``url``.
 
-    :param errors: what it may answer besides
-    :param more: what is declared of it besides: its name, summary and description, and further rules
+    :param errors: further errors that it may answer
+    :param more: its name, summary and description, and further rules
     """
 
     @operation(
@@ -178,7 +178,7 @@ def declare_rollback(
         **more,
     )
     def roll_back_code(view: CodeView, request: Request, **path: str) -> Response:
-        """What has that code again, as a new revision."""
+        """The object that has the earlier code again, as a new revision."""
         (name,) = path.values()
         number = revisions.requested_revision(request.data)
         view.authorize_native(request, name)
@@ -187,7 +187,7 @@ def declare_rollback(
 
 
 def code_authorizer(request: Request) -> Authorize:
-    """Decides whether an imported configuration may bring native code: as its upload would be decided."""
+    """Return the check whether an imported configuration may bring native code: the same as for its upload."""
 
     def allow(changes: list[Difference]) -> None:
         for one in changes:
@@ -198,21 +198,21 @@ def code_authorizer(request: Request) -> Authorize:
 
 
 def read_code(request: Request, main: str = "") -> IncomingCode:
-    """The code that a request brings.
+    """The code in a request.
 
-    :raises CallerError: when the name of the class cannot be one
+    :raises CallerError: when the name of the class is not valid
     """
     if main and not main.isidentifier():
         raise CallerError(f"`main` is `{main}`, expected the name of a class")
     announced = request.headers.get("X-Content-Sha256", "").lower()
-    size = int(request.META.get("CONTENT_LENGTH") or 0)  # a number: BodyLimitMiddleware has seen it
+    size = int(request.META.get("CONTENT_LENGTH") or 0)  # BodyLimitMiddleware has checked that it is a number
     return IncomingCode(request.stream or request._request, size, announced, main)
 
 
 def download(backend: Backend, request: Request, upload: Upload) -> StreamingHttpResponse:
-    """The code as it was uploaded; HEAD does not read it from Swift.
+    """The code in the answer; HEAD does not read it from Swift.
 
-    :raises NotFound: when there is none yet
+    :raises NotFound: when there is no code yet
     """
     code = () if request.method == "HEAD" and upload.sha256 else revisions.stored_code(backend, upload)
     headers = {"Content-Length": str(upload.size), "X-Content-Sha256": upload.sha256}

@@ -1,4 +1,4 @@
-"""``/controllers``: code that decides for the whole cluster."""
+"""``/controllers``: uploaded controllers, which decide for the whole cluster."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _SHAPE: Final = shapes.ControllerSerializer
 
 
 class ControllerBase(base.CodeView):
-    """What the views of one controller share."""
+    """The common part of the views of one controller."""
 
     service, path = controllers, ("controllers",)
 
     def render(self, registered: RegisteredCode) -> dict[str, Any]:
-        """The controller and how it fares."""
+        """The controller and its state."""
         where = controllers.instances(self.backend).get(registered.upload.keyword, [])
         return _SHAPE.render_on(where, registered.upload)
 
     def wait_settled(self, registered: RegisteredCode, new: bool) -> None:
-        """Until actor hosts follow, or have said why not; a new one is stopped, so there is nothing to wait for."""
+        """Wait until actor hosts run it, or have reported why not; a new controller is stopped, so there is no wait."""
         if not new:
             controllers.wait_settled(self.backend, registered, self.seconds)
 
@@ -46,7 +46,7 @@ class ControllerBase(base.CodeView):
     query_word("state", "only controllers in this state", controllers.STATES),
 )
 def list_controllers(view: View, request: Request) -> Response:
-    """List global controllers and how each of them fares.
+    """List global controllers with their state.
 
     A page of controllers.
     """
@@ -73,9 +73,9 @@ def show_controller(view: ControllerBase, request: Request, controller: str) -> 
 
 @delete_operation(
     "DELETE /controllers/<name:controller>",
-    Rule("sluice:controllers:delete", ADMIN, "forget a controller"),
+    Rule("sluice:controllers:delete", ADMIN, "delete a controller"),
     _NAME,
-    summary="Forget a controller, and take back what it set",
+    summary="Delete a controller, and take back its assignments",
 )
 def delete_controller(view: ControllerBase, request: Request, controller: str) -> Response:
     """204."""
@@ -93,7 +93,7 @@ base.declare_download(
     Rule("sluice:controllers:download", ADMIN, "download a controller's code"),
     _NAME,
     name="download_controller",
-    summary="Give the code of a controller",
+    summary="Download the code of a controller",
 )
 base.declare_upload(
     ControllerDataView,
@@ -107,9 +107,9 @@ base.declare_upload(
     _NAME,
     LOCATION,
     name="upload_controller",
-    summary="Upload a controller, which is stopped then, or another revision of one",
-    description="It runs in a process of its own beside an actor host. While another revision cannot be loaded there, "
-    "the earlier one goes on.",
+    summary="Upload a controller, which is stopped at first, or another revision of one",
+    description="It runs in a process of its own beside an actor host. While a new revision cannot be loaded there, "
+    "the earlier one keeps running.",
 )
 
 
@@ -120,7 +120,7 @@ base.declare_upload(
     _NAME,
 )
 def start_controller(view: ControllerBase, request: Request, controller: str) -> Response:
-    """Have an actor host run a controller.
+    """Start a controller on an actor host.
 
     The controller.
     """
@@ -130,12 +130,12 @@ def start_controller(view: ControllerBase, request: Request, controller: str) ->
 
 @base.command_operation(
     "POST /controllers/<name:controller>/stop",
-    Rule("sluice:controllers:stop", ADMIN, "stop a controller and take back what it set"),
+    Rule("sluice:controllers:stop", ADMIN, "stop a controller and take back its assignments"),
     _SHAPE,
     _NAME,
 )
 def stop_controller(view: ControllerBase, request: Request, controller: str) -> Response:
-    """Stop a controller, and take back what it set, in one change.
+    """Stop a controller, and take back its assignments, in one change.
 
     The controller.
     """
@@ -146,12 +146,12 @@ def stop_controller(view: ControllerBase, request: Request, controller: str) -> 
 base.declare_rollback(
     ControllerBase,
     _URL,
-    Rule("sluice:controllers:rollback", ADMIN, "give a controller an earlier code"),
+    Rule("sluice:controllers:rollback", ADMIN, "restore earlier code of a controller"),
     _SHAPE,
     _NAME,
     name="roll_back_controller",
-    summary="Give a controller the code of an earlier revision again, as a new revision",
-    description="The controller with the code that it had.",
+    summary="Restore the code of an earlier revision of a controller, as a new revision",
+    description="The controller with the restored code.",
 )
 
 
@@ -163,7 +163,7 @@ base.declare_rollback(
     *LIST,
 )
 def list_controller_instances(view: View, request: Request, controller: str) -> Response:
-    """List the actor hosts that run a controller: one, but while it moves.
+    """List the actor hosts that run a controller: one, except while it moves.
 
     A page of hosts.
     """

@@ -1,4 +1,4 @@
-"""``/filters/dependencies``: files that registered filters need beside their code."""
+"""``/filters/dependencies``: files that registered filters need besides their code."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _DEPENDENCIES.declare_list(
 _DEPENDENCIES.declare_create(
     Rule("sluice:dependencies:create", ADMIN, "describe a dependency"),
     "create_dependency",
-    "Describe a file; its data follow",
+    "Describe a file; its data are uploaded afterwards",
 )
 
 
@@ -49,10 +49,10 @@ _DEPENDENCIES.declare_show(
     Rule("sluice:dependencies:show", READER, "show one"), "show_dependency", "Show a file and the filters that use it"
 )
 _DEPENDENCIES.declare_update(
-    Rule("sluice:dependencies:update", ADMIN, "describe it anew"), "update_dependency", "Describe a file anew"
+    Rule("sluice:dependencies:update", ADMIN, "describe one anew"), "update_dependency", "Describe a file anew"
 )
 _DEPENDENCIES.declare_delete(
-    Rule("sluice:dependencies:delete", ADMIN, "forget one"), "delete_dependency", "Forget a file", FORCE
+    Rule("sluice:dependencies:delete", ADMIN, "delete one"), "delete_dependency", "Delete a file", FORCE
 )
 
 
@@ -69,7 +69,7 @@ class DependencyDataView(View):
     _NAME,
 )
 def download_dependency(view: DependencyDataView, request: Request, dependency: str) -> StreamingHttpResponse:
-    """Give the data of a file.
+    """Download the data of a file.
 
     The data.
     """
@@ -90,7 +90,7 @@ def download_dependency(view: DependencyDataView, request: Request, dependency: 
     takes=BYTES,
 )
 def upload_dependency(view: DependencyDataView, request: Request, dependency: str) -> Response:
-    """Give a file its data, or other ones; filters that use it have them with the same change.
+    """Upload the data of a file; filters that use it get them with the same change.
 
     The dependency with its new data.
     """
@@ -102,14 +102,14 @@ def upload_dependency(view: DependencyDataView, request: Request, dependency: st
 
 @operation(
     "GET /filters/dependencies/<target:target>/deploy",
-    Rule("sluice:deployments:list", READS_OWN, "list what is deployed at a target", about=THING),
+    Rule("sluice:deployments:list", READS_OWN, "list the deployments at a target", about=THING),
     shapes.DeployedDependencyPageSerializer,
     TARGET,
     *LIST,
     errors=(),
 )
 def list_deployed_dependencies(view: View, request: Request, target: str) -> Response:
-    """List the files that filters deployed at a target use.
+    """List the files that the filters deployed at a target use.
 
     A page of dependencies.
     """
@@ -137,7 +137,7 @@ def _attachment(call: str, rule: Rule) -> Declare:
     Rule("sluice:dependencies:deploy", ADMIN, "attach a dependency to filters"),
 )
 def deploy_dependency(view: View, request: Request, target: str, dependency: str) -> Response:
-    """Attach a file to the named filters, or to those registered ones that are deployed at the target.
+    """Attach a file to the named filters; by default to the registered filters that are deployed at the target.
 
     The dependency and all filters that use it.
     """
@@ -149,7 +149,7 @@ def deploy_dependency(view: View, request: Request, target: str, dependency: str
     Rule("sluice:dependencies:undeploy", ADMIN, "detach a dependency from filters"),
 )
 def undeploy_dependency(view: View, request: Request, target: str, dependency: str) -> Response:
-    """Detach a file from the named filters, or from those that are deployed at the target.
+    """Detach a file from the named filters; by default from those that are deployed at the target.
 
     The dependency and the filters that still use it.
     """

@@ -1,7 +1,7 @@
-"""``/filters``: what can be used, and filters that are registered at run time.
+"""``/filters``: the filters of this cluster, and filters that are registered at run time.
 
-A filter that is installed with the software of the nodes is shown as a registered one is.  Whatever would change it is
-refused with 405 before the method of the view is called (:meth:`RegistrationView.initial`).
+A filter that is installed with the software of the nodes is shown like a registered one.  Requests that would change
+it are refused with 405 before the method of the view is called (:meth:`RegistrationView.initial`).
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from sluice_controller.identity.rules import ADMIN, READER, Rule
 from sluice_core.describe import TRIED, ActionInfo
 from sluice_core.messages.uploads import FILTER_CODE, Upload
 
-#: Asked besides the rule of the call where code is native, or filters volumes.
+#: Checked besides the rule of the call if the code is native, or filters volumes.
 _NATIVE: Final = Rule(
     base.NATIVE_RULES[FILTER_CODE],
     ADMIN,
-    "touch a filter that runs with all rights of Swift's processes, or filters volumes; asked besides the rule of the "
-    "call",
+    "change a filter that runs with all rights of Swift's processes, or filters volumes; checked besides the rule of "
+    "the call",
 )
 _URL: Final = "/filters/<str:keyword>"
-#: What can be done to an installed filter.
+#: The methods that work for an installed filter.
 _SAFE: Final = ("GET", "HEAD")
-_ALLOW: Final = header("Allow", "the methods that work here: those of an installed filter change nothing", 405)
+_ALLOW: Final = header("Allow", "the methods that work: those of an installed filter change nothing", 405)
 
 
 class RegistrationView(base.CodeView):
-    """What the views of registrations share."""
+    """The common part of the views of registrations."""
 
     service, path = filters, ("filters",)
-    #: the installed filter that the path names, None for any other
+    #: the installed filter in the path, None for any other filter
     installed: Upload | None = None
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
@@ -69,12 +69,12 @@ class RegistrationView(base.CodeView):
             )
 
     def render(self, registered: RegisteredCode) -> dict[str, Any]:
-        """The registration and how far its code has come."""
+        """The registration, with the roll-out of its code."""
         rollout = shapes.RolloutSerializer.render(rollout_now(self.backend, registered))
         return shapes.UploadSerializer.render(registered.upload, installed=False, rollout=rollout)
 
     def authorize_native(self, request: Request, name: str) -> None:
-        """Nobody touches a native filter, or one of volumes, who may not upload native code."""
+        """Refuse a change of a native filter, or of one of volumes, by a caller that may not upload native code."""
         if filters.find(self.backend, name).upload.environment in TRIED:
             authorize(request, _NATIVE.name, {})
 
@@ -101,12 +101,12 @@ def list_filters(view: RegistrationView, request: Request) -> Response:
     further=(_NATIVE,),
 )
 def register_filter(view: RegistrationView, request: Request) -> Response:
-    """Register a filter; its code follows.
+    """Register a filter; its code is uploaded afterwards.
 
-    A filter for an isolated environment is described here. A `native` one says in its code what it is:
+    A filter for an isolated environment is described by this request. A `native` one is described by its code:
     `reverse`, `capabilities`, `parameters` and `help` are refused. **Native code is for administrators
     only: it runs with all rights of Swift's processes.** So is code for `nbdkit`, shared objects that filter
-    volumes: it is described here, and the nodes that use volumes try and confine it.
+    volumes: it is described by this request, and the nodes that use volumes check and confine it.
     """
     if filters.is_administrators(request.data):
         authorize(request, _NATIVE.name, {})
@@ -114,7 +114,7 @@ def register_filter(view: RegistrationView, request: Request) -> Response:
 
 
 def _usable(contents: CacheContents, cluster: Cluster, config: Config, info: ActionInfo) -> dict[str, Any]:
-    """A filter of the list; of a registered one with the nodes that can run its newest revision."""
+    """A filter of the list; a registered one with the nodes that can run its newest revision."""
     word, upload = info.keyword, contents.uploads.get(info.keyword)
     mine = word in config.self_service_words or (upload is not None and upload.self_service)
     more: dict[str, Any] = {
@@ -136,9 +136,9 @@ def _usable(contents: CacheContents, cluster: Cluster, config: Config, info: Act
     ETAG,
 )
 def show_filter(view: RegistrationView, request: Request, keyword: str) -> Response:
-    """Show a filter; of a registered one its revisions, too, and how far the newest one has come.
+    """Show a filter; a registered one with its revisions, and with the roll-out of the newest one.
 
-    The registration. An installed filter is shown as one without code, revisions and roll-out.
+    The registration. An installed filter is shown without code, revisions and roll-out.
     """
     if view.installed is not None:
         return render_entry(shapes.UploadSerializer.render(view.installed, installed=True, rollout=None), 0)
@@ -147,7 +147,7 @@ def show_filter(view: RegistrationView, request: Request, keyword: str) -> Respo
 
 @operation(
     "PUT /filters/<str:keyword>",
-    Rule("sluice:filters:update", ADMIN, "describe a filter anew"),
+    Rule("sluice:filters:update", ADMIN, "change the description of a filter"),
     shapes.UploadSerializer,
     IF_MATCH,
     _ALLOW,
@@ -156,9 +156,9 @@ def show_filter(view: RegistrationView, request: Request, keyword: str) -> Respo
     further=(_NATIVE,),
 )
 def update_filter(view: RegistrationView, request: Request, keyword: str) -> Response:
-    """Change the description of a registered filter; what is not named stays.
+    """Change the description of a registered filter; fields that are not given stay.
 
-    The registration as it is now.
+    The changed registration.
     """
     view.authorize_native(request, keyword)
     if filters.is_administrators(request.data):
@@ -169,17 +169,17 @@ def update_filter(view: RegistrationView, request: Request, keyword: str) -> Res
 
 @operation(
     "DELETE /filters/<str:keyword>",
-    Rule("sluice:filters:unregister", ADMIN, "forget a filter"),
+    Rule("sluice:filters:unregister", ADMIN, "delete a filter"),
     {204: OpenApiResponse(description="forgotten")},
-    query_flag("force", "even if stored objects need it to be read"),
+    query_flag("force", "even if stored objects cannot be read without it"),
     IF_MATCH,
     _ALLOW,
     errors=(404, 405, 409),
 )
 def unregister_filter(view: RegistrationView, request: Request, keyword: str) -> Response:
-    """Forget a registered filter.
+    """Delete a registered filter.
 
-    Nothing.
+    The answer has no body.
     """
     filters.unregister(view.backend, keyword, request.user.name, **view.given)
     return no_content()
@@ -189,7 +189,7 @@ class FilterDataView(RegistrationView, base.CodeDataView):
     """The code of one registered filter."""
 
     def put_code(self, name: str, code: IncomingCode, by: str, expected: int | None) -> tuple[RegisteredCode, bool]:
-        """A filter is registered before its code comes, so it is never new."""
+        """Store the code; a filter is registered before its code is uploaded, so it is never new."""
         return filters.put_code(self.backend, name, code, by, expected), False
 
 
@@ -198,7 +198,7 @@ base.declare_download(
     _URL,
     Rule("sluice:filters:download", ADMIN, "download a filter's code"),
     name="download_filter",
-    summary="Give the code of a registered filter",
+    summary="Download the code of a registered filter",
 )
 base.declare_upload(
     FilterDataView,
@@ -207,21 +207,21 @@ base.declare_upload(
     shapes.UploadSerializer,
     _ALLOW,
     name="upload_filter",
-    summary="Give a registered filter its code, or another revision of it",
+    summary="Upload the code of a registered filter, or another revision of it",
     description="A revision of a reversible filter must be able to read what earlier ones have stored. With `wait` the "
-    "answer comes when each live node can run the code, or has said why not.",
+    "answer comes when each live node can run the code, or has reported why not.",
     errors=(405,),
     further=(_NATIVE,),
 )
 base.declare_rollback(
     RegistrationView,
     _URL,
-    Rule("sluice:filters:rollback", ADMIN, "give a filter an earlier code"),
+    Rule("sluice:filters:rollback", ADMIN, "restore earlier code of a filter"),
     shapes.UploadSerializer,
     _ALLOW,
     name="roll_back_filter",
-    summary="Give a filter the code of an earlier revision again, as a new revision",
-    description="Native code brings back what it says of itself; the description of an isolated filter stays as it is. "
+    summary="Restore the code of an earlier revision of a filter, as a new revision",
+    description="Native code restores its own description; the description of an isolated filter stays as it is. "
     "An earlier revision of a native filter must be able to read what newer ones have stored.",
     errors=(405,),
     further=(_NATIVE,),

@@ -22,16 +22,16 @@ from sluice_core.messages.uploads import METRIC_CODE
 
 _METRIC: Final = in_path("metric", "the metric's name")
 _URL: Final = "/registry/metrics/<name:metric>"
-_INSISTING: Final = query_flag("force", "even while policies watch it, which then see silence")
+_INSISTING: Final = query_flag("force", "also while policies watch it; they then observe silence")
 
 
 class MetricBase(base.CodeView):
-    """What the views of one uploaded metric share."""
+    """The common part of the views of one uploaded metric."""
 
     service, path = code_metrics, ("registry", "metrics")
 
     def render(self, found: RegisteredCode) -> dict[str, Any]:
-        """The metric as the registry shows it."""
+        """The metric in the form of the registry."""
         return MeasuredSerializer.render(metrics.uploaded_metric(found.upload, found.version))
 
 
@@ -45,7 +45,7 @@ base.declare_download(
     Rule("sluice:metrics:download", ADMIN, "download a metric's code"),
     _METRIC,
     name="download_metric",
-    summary="Give the code of an uploaded metric",
+    summary="Download the code of an uploaded metric",
 )
 base.declare_upload(
     MetricDataView,
@@ -57,19 +57,19 @@ base.declare_upload(
     _METRIC,
     LOCATION,
     name="upload_metric",
-    summary="Upload a workload metric, which is stopped then, or another revision of one",
+    summary="Upload a workload metric, which is stopped at first, or another revision of one",
     description="It counts inside Swift's proxies, and must be quick.",
 )
 
 
 @base.command_operation(
     "POST /registry/metrics/<name:metric>/start",
-    Rule("sluice:metrics:start", ADMIN, "have a metric measured"),
+    Rule("sluice:metrics:start", ADMIN, "start a metric"),
     MeasuredSerializer,
     _METRIC,
 )
 def start_metric(view: MetricBase, request: Request, metric: str) -> Response:
-    """Have an uploaded metric measured; from then on sentences know it.
+    """Start to measure an uploaded metric, so that sentences can use it.
 
     The metric.
     """
@@ -79,13 +79,13 @@ def start_metric(view: MetricBase, request: Request, metric: str) -> Response:
 
 @base.command_operation(
     "POST /registry/metrics/<name:metric>/stop",
-    Rule("sluice:metrics:stop", ADMIN, "measure it no more"),
+    Rule("sluice:metrics:stop", ADMIN, "stop a metric"),
     MeasuredSerializer,
     _METRIC,
     _INSISTING,
 )
 def stop_metric(view: MetricBase, request: Request, metric: str) -> Response:
-    """Measure an uploaded metric no more.
+    """Stop to measure an uploaded metric.
 
     The metric.
     """
@@ -97,12 +97,12 @@ def stop_metric(view: MetricBase, request: Request, metric: str) -> Response:
 base.declare_rollback(
     MetricBase,
     _URL,
-    Rule("sluice:metrics:rollback", ADMIN, "give a metric an earlier code"),
+    Rule("sluice:metrics:rollback", ADMIN, "restore earlier code of a metric"),
     MeasuredSerializer,
     _METRIC,
     name="roll_back_metric",
-    summary="Give an uploaded metric the code of an earlier revision again, as a new revision",
-    description="The metric with the code that it had.",
+    summary="Restore the code of an earlier revision of an uploaded metric, as a new revision",
+    description="The metric with the restored code.",
 )
 
 

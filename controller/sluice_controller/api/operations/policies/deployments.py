@@ -27,7 +27,7 @@ _KEYWORD = in_path("keyword", "the filter")
     errors=(),
 )
 def list_deployments(view: View, request: Request, target: str) -> Response:
-    """List the filters that are set for just this target by policies without metrics.
+    """List the filters that policies without metrics set for exactly this target.
 
     A page of filters, by keyword.
     """
@@ -52,9 +52,9 @@ def list_deployments(view: View, request: Request, target: str) -> Response:
     examples=shapes.DEPLOYMENT,
 )
 def deploy_filter(view: View, request: Request, target: str, keyword: str) -> Response:
-    """Set a filter for a target; the same again changes nothing, other parameters replace it.
+    """Set a filter for a target; repeating the call changes nothing, other parameters replace the former ones.
 
-    The deployment. Parameters stand in `params`, or beside it: `{"engine": "gzip"}`. One that stands in both with
+    The deployment. Parameters are in `params`, or beside it: `{"engine": "gzip"}`. A parameter that is in both with
     different values is refused.
     """
     where = deployments.target_of(target, view.backend.catalogue)
@@ -76,13 +76,13 @@ def deploy_filter(view: View, request: Request, target: str, keyword: str) -> Re
     takes=None,
 )
 def undeploy_filter(view: View, request: Request, target: str, keyword: str) -> Response:
-    """Take back what deploying a filter has set.
+    """Remove a deployment of a filter.
 
-    What is still deployed there.
+    The deployments that are left at the target.
     """
     catalogue = view.backend.catalogue
     where = deployments.target_of(target, catalogue)
-    # whoever may not is not told whether it is deployed
+    # A caller without the right must not learn whether the filter is deployed.
     view.authorize_target(request, where)
     done = deployments.undeploy(view.backend, where, keyword, request.user.name, view.plan_authorizer(request))
     view.wait_acknowledged(done.epoch)

@@ -1,4 +1,4 @@
-"""``/effective``: which policy decides for a request, and which are overridden."""
+"""``/effective``: the policies that decide for a request, and those that are overridden."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _read_ratio(given: Query, name: str) -> float | None:
     Rule("sluice:effective:show", READS_OWN, "show what is in force for a request", about=THING),
     EffectiveSerializer,
     query_text("target", "account[/container[/object]], of a request; a project's name may stand for its account"),
-    query_text("volume", "account/volume id, instead of a target; nothing of a request is asked of it"),
+    query_text("volume", "account/volume id, instead of a target; the parameters about a request are then not used"),
     query_word("method", "of the request", METHODS, default="PUT"),
     QueryParameter("size", OpenApiTypes.INT, "bytes of the object", _read_size),
     query_text("type", "media type, or an extension such as pdf"),
@@ -62,10 +62,10 @@ def _read_ratio(given: Query, name: str) -> float | None:
     query_limit("overridden actions shown of each kind"),
 )
 def show_effective(view: View, request: Request) -> Response:
-    """Show which policies decide for a request or a volume, and which are overridden and why.
+    """Show the policies that decide for a request or a volume, and those that are overridden, with the reason.
 
-    Resolved from the same assignments and by the same rules as on the nodes. What is not said of the
-    request is unknown, as the size of an upload without length is, and satisfies no condition.
+    Resolved from the same assignments and by the same rules as on the nodes. Properties of the request that are not
+    given are unknown, like the size of an upload without a length, and satisfy no condition.
     """
     contents = view.backend.policy_cache.contents()
     place = read_place(view.given, contents.entries, partial(account_of, view.backend.native))
@@ -78,10 +78,10 @@ def show_effective(view: View, request: Request) -> Response:
 def read_place(
     given: Mapping[str, Any], entries: Mapping[str, Entry], account_of: Callable[[str], str]
 ) -> ResourcePath:
-    """What the query is about.
+    """The target or the volume of the query.
 
-    :param account_of: the account of a tenant, which may be called by its project's name
-    :raises CallerError: when it names nothing, or both a target and a volume
+    :param account_of: returns the account of a tenant, which may be given by its project's name
+    :raises CallerError: when it has neither a target nor a volume, or both
     """
     if bool(given["target"]) is bool(given["volume"]):
         raise CallerError("expected `target`, account[/container[/object]], or `volume`, account/volume id")
@@ -91,9 +91,9 @@ def read_place(
 
 
 def read_facts(given: Mapping[str, Any], place: ResourcePath) -> Facts:
-    """What the query says of the request."""
+    """The properties of the request that the query gives."""
     kind, name = given["type"], place.object
-    if kind and "/" not in kind:  # an extension says what a name that has it would say
+    if kind and "/" not in kind:  # an extension means the type of a name with that extension
         kind, name = "", f"{name}.{kind}"
     said = frozenset(one.strip().lower() for one in given["tag"].split(",") if one.strip())
     upload = given["method"] == "PUT"
@@ -101,7 +101,7 @@ def read_facts(given: Mapping[str, Any], place: ResourcePath) -> Facts:
         method=given["method"],
         name=name,
         size=given["size"],
-        # as the proxy does: of an upload, what its headers do not say is known
+        # As in the proxy server: the type of an upload without a type in its headers is guessed from its name.
         content_type=kind or (mimetypes.guess_type(name)[0] if upload else None),
         tags=said if said or upload else None,
         compressibility=given["compressibility"],

@@ -1,4 +1,4 @@
-"""``/policies``: sentences in, policies out; one as it was before its last change."""
+"""``/policies``: policies made from sentences, and the undo of a policy's last change."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from sluice_controller.policies import bandwidth_checks, idempotency, policy_upd
 from sluice_controller.registry import activations, takeovers
 from sluice_controller.validation.bodies import policy_text
 
-#: What an actor does.
+#: Kinds of entries in the log of an actor.
 FIRING_KINDS = ("set", "changed", "taken_back")
 LOCATION = header("Location", "path of the new policy, or of the list when there are several", 201)
 REPEATED = OpenApiParameter(
     idempotency.HEADER,
     idempotency.FORM,
     OpenApiParameter.HEADER,
-    description="a word of the caller's for this request, the same when it is sent again",
+    description="a text that identifies this request, the same when the request is repeated",
 )
 ETAG = header("ETag", "the policy's version, for `If-Match`; it changes with its text, not with its state", 200, 201)
 CREATED = PolymorphicProxySerializer(
@@ -57,15 +57,15 @@ def read_text(request: Request) -> str:
 
 @operation(
     "GET /policies",
-    Rule("sluice:policies:list", READS_OWN, "list policies", everybody="list the policies of everybody"),
+    Rule("sluice:policies:list", READS_OWN, "list policies", everybody="list the policies of all projects"),
     shapes.PolicyPageSerializer,
     query_limit("policies on a page"),
     MARKER,
-    query_text("before", "`previous_marker` of the page behind, in place of `marker`"),
-    query_word("order", "which ones come first", selectors.ORDERS, default=selectors.OLDEST),
-    query_text("tenant", "only policies about this tenant and what is in it"),
+    query_text("before", "`previous_marker` of the page after this one, in place of `marker`"),
+    query_word("order", "which policies come first", selectors.ORDERS, default=selectors.OLDEST),
+    query_text("tenant", "only policies about this tenant and its containers and objects"),
     query_word("state", "only policies in this state", STATES),
-    query_text("text", "only policies in whose sentence this stands, in any case"),
+    query_text("text", "only policies whose sentence contains this text, in any case"),
 )
 def list_policies(view: View, request: Request) -> Response:
     """List policies, by age.
@@ -93,8 +93,8 @@ def create_policies(view: View, request: Request) -> Response:
     """Create policies: all sentences of the text, or none.
 
     With `Idempotency-Key`, a text that the same identity sent before under the same key creates nothing:
-    the answer shows, without warnings, the policies that it became then, as far as they still exist. So who
-    got no answer can ask again.
+    the answer shows, without warnings, the policies of the first request that still exist. So a client without an
+    answer can repeat its request.
     """
     text, by, allow = read_text(request), request.user.name, view.plan_authorizer(request)
     key = idempotency.read_key(request)
@@ -120,7 +120,7 @@ def create_policies(view: View, request: Request) -> Response:
     ETAG,
 )
 def show_policy(view: View, request: Request, policy_id: str) -> Response:
-    """Show a policy, what its actor observes, and which nodes enforce it.
+    """Show a policy, the values that its actor observes, and the nodes that enforce it.
 
     The policy.
     """
@@ -136,7 +136,7 @@ def show_policy(view: View, request: Request, policy_id: str) -> Response:
 
 @operation(
     "PUT /policies/<str:policy_id>",
-    Rule("sluice:policies:update", WRITES_OWN, "give a policy another text, or switch it on or off", about=THING),
+    Rule("sluice:policies:update", WRITES_OWN, "change the text of a policy, or switch it on or off", about=THING),
     shapes.CreatedSerializer,
     WAIT,
     header("If-Match", "the `ETag` that the policy must still have"),
@@ -145,10 +145,10 @@ def show_policy(view: View, request: Request, policy_id: str) -> Response:
     examples=shapes.REVISIONS,
 )
 def update_policy(view: View, request: Request, policy_id: str) -> Response:
-    """Give a policy another text, or switch it on or off.
+    """Change the text of a policy, or switch it on or off.
 
-    The id and the age stay. What the policy had set is taken back in the same change; an actor begins anew.
-    A policy that is disabled sets nothing. When nothing would change, nothing happens.
+    Its id and its age stay. The assignments of the policy are taken back in the same change; an actor starts anew.
+    A disabled policy sets nothing. A request that would change nothing is no change.
     """
     revision = policy_update.PolicyUpdate.read(request.data, settings.SLUICE.text_limit)
     expected, allow = view.given["expected"], view.plan_authorizer(request)
@@ -164,16 +164,16 @@ def update_policy(view: View, request: Request, policy_id: str) -> Response:
     "DELETE /policies/<str:policy_id>",
     Rule("sluice:policies:delete", WRITES_OWN, "delete a policy", about=THING),
     {200: shapes.PolicySerializer, 204: OpenApiResponse(description="deleted")},
-    query_flag("keep", "leave what is in force, under a new static policy"),
+    query_flag("keep", "keep the actions in force, under a new static policy"),
     WAIT,
     header("If-Match", "the `ETag` that the policy must still have"),
     ETAG,
 )
 def delete_policy(view: View, request: Request, policy_id: str) -> Response:
-    """Delete a policy and take back what it set.
+    """Delete a policy and take back its assignments.
 
-    With `keep`, what its actor has in force stays: it becomes a new static policy, which the answer shows
-    (200) and which can be deleted in turn. When nothing is in force there is none (204).
+    With `keep`, the actions that its actor has in force stay: they become a new static policy, which the answer shows
+    (200) and which can be deleted in turn. Without an action in force there is no new policy (204).
     """
     change = services.keep_policy if view.given["keep"] else services.delete_policy
     allow = view.plan_authorizer(request)
@@ -187,12 +187,12 @@ def delete_policy(view: View, request: Request, policy_id: str) -> Response:
 
 @operation(
     "GET /policies/<str:policy_id>/firings",
-    Rule("sluice:policies:firings", READS_OWN, "show what a policy's actor did", about=THING),
+    Rule("sluice:policies:firings", READS_OWN, "list what a policy's actor did", about=THING),
     shapes.FiringPageSerializer,
     query_limit("firings on a page"),
     MARKER,
     query_word("what", "only those of this kind", FIRING_KINDS),
-    query_text("member", "only those for this member of a group or ALL"),
+    query_text("member", "only those for this member of a group or of ALL"),
 )
 def list_firings(view: View, request: Request, policy_id: str) -> Response:
     """List what a policy's actor did, newest first.
@@ -209,17 +209,17 @@ def list_firings(view: View, request: Request, policy_id: str) -> Response:
     "POST /policies/<str:policy_id>/undo",
     Rule("sluice:policies:undo", WRITES_OWN, "undo the last change of a policy", about=THING),
     OutcomeSerializer,
-    query_flag("plan", "only say what would change"),
+    query_flag("plan", "only show the changes, without making them"),
     WAIT,
     header("If-Match", "the `ETag` that the configuration must still have"),
     header("ETag", "the version of the configuration, for `If-Match`", 200),
     takes=None,
 )
 def undo_policy(view: View, request: Request, policy_id: str) -> Response:
-    """Undo the last change of a policy, whoever made it; other policies stay as they are.
+    """Undo the last change of a policy, by any identity; other policies stay as they are.
 
-    What was changed. A policy that was deleted comes back under its id, one that was created is deleted. Done
-    twice, it brings back what it undid. A sentence that would not be accepted any more is refused.
+    The changes that were made. A deleted policy comes back under its id, a created one is deleted. A second undo
+    restores what the first one undid. A sentence that is not valid any more is refused.
     """
     wanted = policy_before_last_change(view.backend, policy_id, view.plan_authorizer(request))
     outcome = replace_configuration(view.backend, wanted, request.user.name, **view.given)

@@ -1,4 +1,4 @@
-"""``/policies/check`` and ``/policies/complete``: sentences that are being written."""
+"""``/policies/check`` and ``/policies/complete``: help while a sentence is written."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ from sluice_dsl.completion import complete
 def check_policies(view: View, request: Request) -> Response:
     """Check sentences; changes nothing.
 
-    What the sentences would become, what they mean in words, and which actions of which policies they would
-    override, and whether the caller may save them. `replaces` names the policy whose text is to be another.
+    The answer has the plans of the sentences, their meaning in words, the actions of other policies that they would
+    override, and whether the caller may save them. `replaces` names the policy whose text is to be changed.
     """
     text = policy_text(request.data, settings.SLUICE.text_limit, "replaces")
     body = Body(request.data, "policy", "replaces")
@@ -58,18 +58,18 @@ def check_policies(view: View, request: Request) -> Response:
 
 @operation(
     "POST /policies/complete",
-    Rule("sluice:policies:complete", READER, "ask what may be written at a place of a sentence"),
+    Rule("sluice:policies:complete", READER, "list the words that may follow in a sentence"),
     sentences.CompletionSerializer,
     takes=sentences.CompletionTextSerializer,
     examples=sentences.COMPLETIONS,
     errors=(),
 )
 def complete_policy(view: View, request: Request) -> Response:
-    """Say what may be written at a place of a text.
+    """List the words that may be written at a position of a text.
 
-    Keywords and signs that the grammar allows there, and the names that may stand there: at most 100. Each can be
-    inserted without a syntax error at that place. Names of groups, nodes, tenants and volumes are shown to whom
-    the lists of these are.
+    Keywords and signs that the grammar allows there, and the names that are valid there: at most 100. Each can be
+    inserted at that position without a syntax error. Names of groups, nodes, tenants and volumes are shown only to
+    callers that may list these objects.
     """
     body = Body(request.data, "policy", "position")
     text = body.text("policy", "", settings.SLUICE.text_limit)
@@ -80,7 +80,7 @@ def complete_policy(view: View, request: Request) -> Response:
 
 
 def nameable_words(identity: Identity, catalogue: Catalogue, policies: Iterable[CachedPolicy]) -> Catalogue:
-    """``catalogue`` with the tenants of ``policies``, and without names that the lists of such things do not show."""
+    """``catalogue`` with the tenants of ``policies``, without the names that the identity may not list."""
     rules = current_rules()
     if not rules.allows(identity, "sluice:groups:list", {}):
         catalogue = replace(catalogue, groups={})

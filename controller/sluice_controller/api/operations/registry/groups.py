@@ -1,6 +1,6 @@
 """``/registry/gtenants``, ``gcontainers`` and ``gvolumes``: groups of tenants, containers, volumes, and their members.
 
-All kinds have the same operations, which :class:`_Groups` declares in the words of each.
+All kinds have the same operations, which :class:`_Groups` declares with the words of each kind.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from sluice_controller.identity.rules import ADMIN, Rule
 _GROUP: Final = in_path("group", "the group's name")
 _LIST: Final = Rule("sluice:groups:list", ADMIN, "list groups")
 _SHOW: Final = Rule("sluice:groups:show", ADMIN, "show a group and its members")
-_CREATE: Final = Rule("sluice:groups:create", ADMIN, "make a group")
+_CREATE: Final = Rule("sluice:groups:create", ADMIN, "create a group")
 _UPDATE: Final = Rule("sluice:groups:update", ADMIN, "change the members of a group")
-_DELETE: Final = Rule("sluice:groups:delete", ADMIN, "forget a group")
+_DELETE: Final = Rule("sluice:groups:delete", ADMIN, "delete a group")
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Groups(Resource):
     """Groups of one kind, a :class:`~sluice_controller.catalog.groups.GroupKind`.
 
-    :param changes: the shape of a body that changes who is in a group
-    :param member: the part of the path that is a member
+    :param changes: the shape of a body that changes the members of a group
+    :param member: the member in the path
     """
 
     changes: type[Serializer]
@@ -43,7 +43,7 @@ class _Groups(Resource):
 
     @property
     def members_url(self) -> str:
-        """Of the members of one group."""
+        """The URL of the members of one group."""
         return f"{self.entry_url}/{self.service.many}"
 
     def create(self, view: View, data: Any, by: str) -> Any:
@@ -51,18 +51,18 @@ class _Groups(Resource):
         return groups.create(view.backend, self.service, data, by)
 
     def update(self, view: View, name: str, data: Any, by: str) -> Any:
-        """The group as it is now."""
+        """The changed group."""
         return groups.update(view.backend, self.service, name, data, by, **view.given)
 
     def declare_groups(self) -> None:
-        """Declare what can be done with groups."""
+        """Declare the operations on groups."""
         kind, member_kind, many = self.path[-1], self.service.level, self.service.many
         self.declare_list(_LIST, f"list_{kind}", f"List groups of {many}")
-        self.declare_create(_CREATE, f"create_{kind}", f"Put {many} under one name")
+        self.declare_create(_CREATE, f"create_{kind}", f"Create a group of {many}")
         self.declare_show(_SHOW, f"show_{kind}", f"Show a group's {many}")
-        update = f"Add a {member_kind} to a group, or name all its {many} anew"
+        update = f"Add a {member_kind} to a group, or replace all its {many}"
         self.declare_update(_UPDATE, f"update_{kind}", update, takes=self.changes)
-        self.declare_delete(_DELETE, f"delete_{kind}", f"Forget a group of {many}", FORCE)
+        self.declare_delete(_DELETE, f"delete_{kind}", f"Delete a group of {many}", FORCE)
 
     def declare_members(self) -> None:
         """Declare GET of the members of one group."""
@@ -87,10 +87,10 @@ class _Groups(Resource):
             return response
 
     def declare_member(self) -> None:
-        """Declare what can be done with one member of one group."""
+        """Declare the operations on one member of one group."""
         url, one, where = f"{self.members_url}/<target:member>", self.service.level, (self.entry, self.member)
         kind, shape = f"{self.path[-1]}_member", shapes.MemberSerializer
-        texts = f"Show whether a {one} is in a group", f"Add a {one} to a group", f"Take a {one} out of a group"
+        texts = f"Show whether a {one} is in a group", f"Add a {one} to a group", f"Remove a {one} from a group"
 
         @resources.show_operation(f"GET {url}", _SHOW, shape, *where, name=f"show_{kind}", summary=texts[0])
         def show_member(view: View, request: Request, group: str, member: str) -> Response:
@@ -101,7 +101,7 @@ class _Groups(Resource):
             f"PUT {url}", _UPDATE, shape, *where, takes=None, name=f"add_{kind}", summary=texts[1]
         )
         def add_member(view: View, request: Request, group: str, member: str) -> Response:
-            """The member, in the group now."""
+            """The added member."""
             by = request.user.name
             found = groups.add_member(view.backend, self.service, group, member, by, **view.given)
             return self.render_member(view, found, member)

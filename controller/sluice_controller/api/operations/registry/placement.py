@@ -1,4 +1,4 @@
-"""``/locality``, ``/containers`` and ``/placements``: where data lie, and where new ones shall."""
+"""``/locality``, ``/containers`` and ``/placements``: where objects are stored, and where new containers go."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def read_policy(request: Request) -> str:
 def show_locality(view: View, request: Request, account: str, container: str, object_name: str) -> Response:
     """Show the devices and addresses that hold an object's replicas or fragments.
 
-    As Swift's rings have it, by its `list_endpoints`; copies on handoff devices are not told. What the
-    files of Swift say besides is null where the API's option `swift_dir` does not name them.
+    From Swift's rings, by its `list_endpoints`; copies on handoff devices are not shown. Values that only
+    Swift's files contain are null unless the API's option `swift_dir` names their folder.
     """
     account = account_of(view.backend.native, account)
     found = SwiftClient(settings.SLUICE).locality(account, container, object_name)
@@ -56,7 +56,7 @@ def show_locality(view: View, request: Request, account: str, container: str, ob
 def create_container(view: View, request: Request, account: str, container: str) -> Response:
     """Create a container on a storage policy.
 
-    Where Keystone says who asks, Swift is asked with the same token, and decides.
+    With Keystone, the request to Swift has the caller's token, so Swift decides.
     """
     name, client = read_policy(request), SwiftClient(settings.SLUICE)
     account = account_of(view.backend.native, account)
@@ -99,7 +99,7 @@ def show_placement(view: View, request: Request, account: str) -> Response:
 
 @operation(
     "PUT /placements/<name:account>",
-    Rule("sluice:placements:update", ADMIN, "say where a tenant's new containers go"),
+    Rule("sluice:placements:update", ADMIN, "set where a tenant's new containers go"),
     {200: shapes.PlacementSerializer, 201: shapes.PlacementSerializer},
     WAIT,
     IF_MATCH,
@@ -109,9 +109,9 @@ def show_placement(view: View, request: Request, account: str) -> Response:
     examples=shapes.PLACEMENTS,
 )
 def put_placement(view: View, request: Request, account: str) -> Response:
-    """Say where a tenant's new containers go.
+    """Set where a tenant's new containers go.
 
-    Containers that are there stay where they are; whoever creates one and names a policy gets that.
+    Existing containers stay where they are; a client that names a storage policy for a new container gets that one.
     """
     placed, new = placement.put(
         view.backend,
@@ -136,7 +136,7 @@ def put_placement(view: View, request: Request, account: str) -> Response:
 def delete_placement(view: View, request: Request, account: str) -> Response:
     """Leave a tenant's new containers to Swift's default.
 
-    204.
+    The answer has no body.
     """
     account = account_of(view.backend.native, account)
     epoch = placement.delete(view.backend, account, request.user.name, **view.given)

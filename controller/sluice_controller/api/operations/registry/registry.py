@@ -1,7 +1,7 @@
 """The words of the language on this cluster.
 
-``/registry/filters`` and ``/registry/metrics``: keywords with their activation URLs, and what WHEN can ask for;
-``/registry/terms`` and ``/registry/aliases``: coined terms, and further words for what there is.
+``/registry/filters`` and ``/registry/metrics``: keywords with their activation URLs, and metrics for WHEN;
+``/registry/terms`` and ``/registry/aliases``: user-defined terms, and further names for existing words.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sluice_controller.registry import activations, aliases, metrics, terms
 _FILTERS: Final = Resource(
     activations,
     ("registry", "filters"),
-    in_path("keyword", "what sentences call the filter"),
+    in_path("keyword", "the filter's keyword in sentences"),
     "Keywords in order.",
     shapes.RegisteredFilterSerializer,
     shapes.NewActivationSerializer,
@@ -38,7 +38,7 @@ _METRICS: Final = Resource(
 _TERMS: Final = Resource(
     terms,
     ("registry", "terms"),
-    in_path("term", "the coined word"),
+    in_path("term", "the term"),
     "Terms by name.",
     shapes.CoinedTermSerializer,
     shapes.NewTermSerializer,
@@ -59,26 +59,26 @@ _ALIASES: Final = Resource(
 _FILTERS.declare_list(
     "sluice:filters:list",
     "list_registered_filters",
-    "List every keyword of DO SET with its activation URL, also those that this cluster cannot enforce",
+    "List every keyword of DO SET with its activation URL, also keywords that this cluster cannot enforce",
 )
 _FILTERS.declare_create(
-    Rule("sluice:activations:register", ADMIN, "name the service of a filter"),
+    Rule("sluice:activations:register", ADMIN, "register the service of a filter"),
     "register_activation",
-    "Name the federated service that activates a filter",
+    "Register the federated service that activates a filter",
     404,
 )
 
 
 _FILTERS.declare_show("sluice:filters:show", "show_activation", "Show a keyword and its activation URL")
 _FILTERS.declare_update(
-    Rule("sluice:activations:update", ADMIN, "name another service"),
+    Rule("sluice:activations:update", ADMIN, "change the service of a filter"),
     "update_activation",
-    "Name another service that activates a filter, or the first one",
+    "Change the federated service that activates a filter, or register one",
 )
 _FILTERS.declare_delete(
-    Rule("sluice:activations:delete", ADMIN, "our own call again"),
+    Rule("sluice:activations:delete", ADMIN, "remove the service of a filter"),
     "delete_activation",
-    "Let our own deploy call activate a filter again",
+    "Remove the federated service of a filter; Sluice then activates it with its own deploy call",
     FORCE,
 )
 
@@ -87,7 +87,7 @@ _METRICS.declare_list(Rule("sluice:metrics:list", READER, "list metrics"), "list
 _METRICS.declare_create(
     Rule("sluice:metrics:register", ADMIN, "register a metric"),
     "register_metric",
-    "Register a metric that something else than our plugins publishes",
+    "Register a metric that an external program publishes",
 )
 
 
@@ -96,7 +96,7 @@ _METRICS.declare_update(
     Rule("sluice:metrics:update", ADMIN, "describe a metric anew"), "update_metric", "Describe a registered metric anew"
 )
 _METRICS.declare_delete(
-    Rule("sluice:metrics:delete", ADMIN, "forget a metric"), "delete_metric", "Forget a registered metric", FORCE
+    Rule("sluice:metrics:delete", ADMIN, "delete a metric"), "delete_metric", "Delete a registered metric", FORCE
 )
 
 
@@ -110,21 +110,19 @@ _TERMS.declare_show(Rule("sluice:terms:show", READER, "show a coined term"), "sh
 _TERMS.declare_update(
     Rule("sluice:terms:update", ADMIN, "change a coined term"),
     "update_term",
-    "Let a coined term stand for other types; built-in ones cannot be changed",
+    "Change the types that a term stands for; built-in terms cannot be changed",
     FORCE,
 )
-_TERMS.declare_delete(
-    Rule("sluice:terms:delete", ADMIN, "forget a coined term"), "delete_term", "Forget a coined term", FORCE
-)
+_TERMS.declare_delete(Rule("sluice:terms:delete", ADMIN, "delete a term"), "delete_term", "Delete a term", FORCE)
 
 
 _ALIASES.declare_list(
     Rule("sluice:aliases:list", READER, "list aliases"), "list_aliases", "List aliases of filters, metrics and targets"
 )
 _ALIASES.declare_create(
-    Rule("sluice:aliases:create", ADMIN, "make an alias"),
+    Rule("sluice:aliases:create", ADMIN, "create an alias"),
     "create_alias",
-    "Give a filter with parameters, a metric at a granularity, or a target another name",
+    "Create an alias of a filter with parameters, a metric at a granularity, or a target",
 )
 
 
@@ -132,9 +130,9 @@ _ALIASES.declare_show(Rule("sluice:aliases:show", READER, "show an alias"), "sho
 _ALIASES.declare_update(
     Rule("sluice:aliases:update", ADMIN, "change an alias"),
     "update_alias",
-    "Let an alias stand for something else of its sort",
+    "Change an alias, to something of the same kind",
     FORCE,
 )
 _ALIASES.declare_delete(
-    Rule("sluice:aliases:delete", ADMIN, "forget an alias"), "delete_alias", "Forget an alias", FORCE
+    Rule("sluice:aliases:delete", ADMIN, "delete an alias"), "delete_alias", "Delete an alias", FORCE
 )

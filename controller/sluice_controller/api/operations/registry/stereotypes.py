@@ -23,14 +23,14 @@ from sluice_core.messages.policies import CONTAINER, TENANT, Target
 
 
 class _Stereotypes(Resource):
-    """Stereotypes, whose texts have a limit."""
+    """Stereotypes, whose texts have a maximum length."""
 
     def create(self, view: View, data: Any, by: str) -> Any:
         """The new stereotype."""
         return stereotypes.create(view.backend, data, by, settings.SLUICE.text_limit)
 
     def update(self, view: View, name: str, data: Any, by: str) -> Any:
-        """The stereotype as it is now."""
+        """The changed stereotype."""
         limit, expected = settings.SLUICE.text_limit, view.given["expected"]
         found, done = stereotypes.update(view.backend, name, data, by, limit, expected)
         view.wait_acknowledged(done.epoch)
@@ -51,7 +51,7 @@ _STEREOTYPES: Final = _Stereotypes(
     shapes.NewStereotypeSerializer,
     shapes.STEREOTYPE,
 )
-#: One that is shown by itself says where it is applied.
+#: The shape of a single stereotype, with its targets.
 _SHOWN: Final = replace(_STEREOTYPES, shape=shapes.ShownStereotypeSerializer)
 _NAME: Final = _STEREOTYPES.entry
 _TARGET: Final = in_path("target", "a tenant, or `account/container`")
@@ -60,9 +60,9 @@ _STEREOTYPES.declare_list(
     Rule("sluice:stereotypes:list", READER, "list stereotypes"), "list_stereotypes", "List stereotypes"
 )
 _STEREOTYPES.declare_create(
-    Rule("sluice:stereotypes:create", ADMIN, "make a stereotype"),
+    Rule("sluice:stereotypes:create", ADMIN, "create a stereotype"),
     "create_stereotype",
-    "Name a set of sentences with a hole for the target",
+    "Create a stereotype: a named set of sentences with a placeholder for the target",
 )
 _SHOWN.declare_show(
     Rule("sluice:stereotypes:show", READER, "show a stereotype"), "show_stereotype", "Show a stereotype"
@@ -70,18 +70,18 @@ _SHOWN.declare_show(
 _SHOWN.declare_update(
     Rule("sluice:stereotypes:update", ADMIN, "change a stereotype"),
     "update_stereotype",
-    "Change a stereotype, and with it every target that it is applied to; in one change, or not at all",
+    "Change a stereotype, and with it every target that it is applied to, in one change or not at all",
     WAIT,
-    description="The stereotype as it is now.",
+    description="The changed stereotype.",
 )
 _STEREOTYPES.declare_delete(
-    Rule("sluice:stereotypes:delete", ADMIN, "forget a stereotype"), "delete_stereotype", "Forget a stereotype", FORCE
+    Rule("sluice:stereotypes:delete", ADMIN, "delete a stereotype"), "delete_stereotype", "Delete a stereotype", FORCE
 )
 
 
 @operation(
     "GET /stereotypes/<name:stereotype>/tenants",
-    Rule("sluice:stereotypes:targets", ADMIN, "list where a stereotype is applied"),
+    Rule("sluice:stereotypes:targets", ADMIN, "list the targets of a stereotype"),
     shapes.AppliedPageSerializer,
     _NAME,
     ETAG,
@@ -104,17 +104,17 @@ class StereotypeTargetView(View):
     """One stereotype at one tenant or container."""
 
     def known_target(self) -> Mapping[str, str]:
-        """What rules see before the target is looked at."""
+        """The values of rules that are known before the target is read."""
         return {"stereotype": self.kwargs["stereotype"]}
 
     def render_application(self, stereotype: str, target: Target, **more: Any) -> Response:
-        """The answer about what it has set for ``target``."""
+        """The answer with the policies of the stereotype for ``target``."""
         policies = stereotypes.policies_applied_at(self.backend, stereotype, target)
         data = {**shapes.AppliedSerializer.render(policies), **more}
         return render_entry(data, max(one.version for one in policies))
 
     def find_target(self, request: Request, path: str) -> Target:
-        """What ``path`` names, once the rule allows it."""
+        """The target of ``path``, after the rule has allowed it."""
         target = deployments.target_of(path, self.backend.catalogue)
         self.authorize_target(request, target)
         if target.level not in (TENANT, CONTAINER):
@@ -127,13 +127,13 @@ class StereotypeTargetView(View):
     Rule(
         "sluice:stereotypes:applied",
         f"{READS_OWN} or (rule:own and role:stereotype-%(stereotype)s)",
-        "show what a stereotype has set for a target",
+        "show the policies of a stereotype for a target",
         about=THING,
     ),
     shapes.AppliedSerializer,
     _NAME,
     _TARGET,
-    summary="Show what a stereotype has set for a target",
+    summary="Show the policies of a stereotype for a target",
 )
 def show_stereotype_target(view: StereotypeTargetView, request: Request, stereotype: str, target: str) -> Response:
     """The target."""
@@ -153,7 +153,7 @@ def show_stereotype_target(view: StereotypeTargetView, request: Request, stereot
 def apply_stereotype(view: StereotypeTargetView, request: Request, stereotype: str, target: str) -> Response:
     """Apply a stereotype to a tenant or a container: all of its sentences, or none.
 
-    The target; the same again changes nothing.
+    The target; repeating the call changes nothing.
     """
     where = view.find_target(request, target)
     done = stereotypes.apply(view.backend, stereotype, where, request.user.name)
@@ -163,16 +163,16 @@ def apply_stereotype(view: StereotypeTargetView, request: Request, stereotype: s
 
 @operation(
     "DELETE /stereotypes/<name:stereotype>/tenants/<target:target>",
-    Rule("sluice:stereotypes:take_back", APPLIES, "take back what a stereotype has set", about=THING),
+    Rule("sluice:stereotypes:take_back", APPLIES, "remove a stereotype from a target", about=THING),
     GONE,
     _NAME,
     _TARGET,
     WAIT,
 )
 def take_back_stereotype(view: StereotypeTargetView, request: Request, stereotype: str, target: str) -> Response:
-    """Take back what a stereotype has set for a target.
+    """Remove a stereotype from a target, and delete its policies.
 
-    204.
+    The answer has no body.
     """
     done = stereotypes.withdraw(view.backend, stereotype, view.find_target(request, target), request.user.name)
     view.wait_acknowledged(done.epoch)

@@ -1,4 +1,4 @@
-"""What was ordered of volumes, how far it is, and what views of volumes share; what volumes do, for Prometheus."""
+"""Operations on volumes with their progress, the base of views of volumes, and metrics of volumes for Prometheus."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from sluice_controller.volumes.volumes import VolumeView as FoundVolume
 from sluice_core.messages.policies import VOLUME
 from sluice_volumes.messages import VolumeOperation
 
-VOLUME_NAME = in_path("volume", "the id of the volume, or its name where only one is called so")
+VOLUME_NAME = in_path("volume", "the id of the volume, or its name if only one volume has it")
 WAIT = query_wait("until the operation has ended")
 OPERATION_LOCATION = header("Location", "path of the operation", 202)
 ORDERED = {202: VolumeOperationSerializer}
 
 
 def order_operation(call: str, rule: Rule | str, *parameters: OpenApiParameter, **more: Any) -> Declare:
-    """Declares a call that orders an operation on a volume; its answer is the operation."""
+    """Declare a call that starts an operation on a volume; its answer is the operation."""
     return operation(call, rule, ORDERED, *parameters, WAIT, OPERATION_LOCATION, **more)
 
 
@@ -51,11 +51,11 @@ class VolumesBaseView(View):
     """The base of views of volumes."""
 
     def caller(self, request: Request) -> Caller:
-        """Whoever asks, with the token that Cinder decides by."""
+        """The caller, with the token for Cinder."""
         return Caller(request.user, request.headers.get("X-Auth-Token", ""))
 
     def volume(self, request: Request, name: str) -> FoundVolume:
-        """The volume called ``name``, about which the caller may do what the method's rule guards.
+        """The volume called ``name``, after a check that the caller may use the method's rule on it.
 
         :raises NotFound: also when Cinder does not show it to the caller
         """
@@ -64,7 +64,7 @@ class VolumesBaseView(View):
         return found
 
     def authorize_project(self, request: Request, project: str) -> None:
-        """Decide the method's rule for volumes of a project.
+        """Check the method's rule for volumes of a project.
 
         :raises Forbidden: when the rule does not allow it
         """
@@ -72,13 +72,13 @@ class VolumesBaseView(View):
         authorize(request, self.rule, thing_target(VOLUME, account))
 
     def ordered(self, operation: VolumeOperation) -> Response:
-        """The answer about an operation that was ordered, as late as the query says."""
+        """The answer about an operation that was started, after the wait that the query asks for."""
         found = ordering.wait(self.backend, operation, self.seconds)
         headers = {"Location": url_path("volumes", "operations", found.id)}
         return Response(VolumeOperationSerializer.render(found), HTTPStatus.ACCEPTED, headers=headers)
 
 
-# ``/volumes/operations``: what was ordered, and how far it is.
+# ``/volumes/operations``: operations and their progress.
 
 _ID: Final = in_path("operation", "the id of the operation")
 
@@ -115,7 +115,7 @@ def list_volume_operations(view: VolumesBaseView, request: Request) -> Response:
     WAIT,
 )
 def show_volume_operation(view: VolumesBaseView, request: Request, operation: str) -> Response:
-    """Show an operation on a volume, and bring it further.
+    """Show an operation on a volume, and advance it.
 
     The operation.
     """
@@ -125,17 +125,17 @@ def show_volume_operation(view: VolumesBaseView, request: Request, operation: st
     return Response(shapes.VolumeOperationSerializer.render(job))
 
 
-# ``/volumes/metrics``: what volumes and pools do, for Prometheus.
+# ``/volumes/metrics``: metrics of volumes and pools, for Prometheus.
 
 
 @operation(
     "GET /volumes/metrics",
-    Rule("sluice:volumes:metrics", ADMIN, "give Prometheus what volumes, tenants and pools of Cinder do"),
+    Rule("sluice:volumes:metrics", ADMIN, "export metrics of volumes, tenants and pools of Cinder to Prometheus"),
     {(200, TEXT): OpenApiTypes.STR},
 )
 def volume_metrics(view: TextView, request: Request) -> Response:
-    """Give what volumes read, write and wait, and what pools have left, in Prometheus' text format.
+    """Export rates and latencies of volumes, and free space of pools, in Prometheus' text format.
 
-    Ids of volumes and of projects are in it.
+    The metrics contain ids of volumes and projects.
     """
     return Response(exposition(view.backend), content_type=CONTENT_TYPE)

@@ -1,4 +1,4 @@
-"""``/volumes/tiers``: classes of volumes; ``/volumes/pools``: what they lie in."""
+"""``/volumes/tiers``: classes of volumes; ``/volumes/pools``: the pools of Cinder that store them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _IOPS: Final = QueryParameter(
 _SIZE: Final = QueryParameter(
     "size",
     OpenApiTypes.INT,
-    "GiB that one pool must have free",
+    "GiB of free space that one pool must have",
     lambda given, name: given.integer(name, 0, 1, MOST_GIB),
 )
 _SHAPE: Final = shapes.TierSerializer
@@ -48,7 +48,7 @@ _POOL: Final = in_path("pool", "the pool, host@backend#pool")
     "GET /volumes/tiers", Rule("sluice:tiers:list", READER, "list tiers of volumes"), shapes.TierPageSerializer, *LIST
 )
 def list_tiers(view: View, request: Request) -> Response:
-    """List tiers, what Cinder has of their types, and the pools that meet them.
+    """List tiers, with the state of their types in Cinder, and the pools that meet them.
 
     A page of tiers.
     """
@@ -57,16 +57,16 @@ def list_tiers(view: View, request: Request) -> Response:
 
 @operation(
     "POST /volumes/tiers",
-    Rule("sluice:tiers:create", ADMIN, "make a tier and its volume type"),
+    Rule("sluice:tiers:create", ADMIN, "create a tier and its volume type"),
     {201: _SHAPE},
     LOCATION,
     takes=shapes.NewTierSerializer,
     examples=shapes.TIERS,
 )
 def create_tier(view: View, request: Request) -> Response:
-    """Make a tier, and its volume type in Cinder.
+    """Create a tier, and its volume type in Cinder.
 
-    A volume type of that name that Sluice did not make is left alone (409).
+    A volume type of that name that Sluice did not create is not changed (409).
     """
     made = tiers.create(view.backend, request.data, request.user.name)
     headers = {"Location": url_path("volumes", "tiers", made.tier.name)}
@@ -75,7 +75,7 @@ def create_tier(view: View, request: Request) -> Response:
 
 @operation("GET /volumes/tiers/<name:tier>", Rule("sluice:tiers:show", READER, "show a tier"), _SHAPE, _NAME)
 def show_tier(view: View, request: Request, tier: str) -> Response:
-    """Show a tier, what Cinder has of its type, and the pools that meet it.
+    """Show a tier, with the state of its type in Cinder, and the pools that meet it.
 
     The tier.
     """
@@ -84,13 +84,13 @@ def show_tier(view: View, request: Request, tier: str) -> Response:
 
 @operation(
     "PUT /volumes/tiers/<name:tier>",
-    Rule("sluice:tiers:update", ADMIN, "put a tier's volume type right"),
+    Rule("sluice:tiers:update", ADMIN, "repair a tier's volume type"),
     _SHAPE,
     _NAME,
     takes=None,
 )
 def mend_tier(view: View, request: Request, tier: str) -> Response:
-    """Put a tier's volume type back to what the tier says, when it was changed or deleted in Cinder.
+    """Repair a tier's volume type, if it was changed or deleted in Cinder.
 
     The tier.
     """
@@ -104,9 +104,9 @@ def mend_tier(view: View, request: Request, tier: str) -> Response:
     _NAME,
 )
 def delete_tier(view: View, request: Request, tier: str) -> Response:
-    """Delete a tier that no volume is of, and its volume type.
+    """Delete a tier without volumes, and its volume type.
 
-    204.
+    The answer has no body.
     """
     tiers.delete(view.backend, tier)
     return no_content()
@@ -124,7 +124,7 @@ def delete_tier(view: View, request: Request, tier: str) -> Response:
     errors=(409,),
 )
 def match_tier(view: View, request: Request) -> Response:
-    """Find the cheapest tier that promises what is demanded, and has a pool for it now.
+    """Find the cheapest tier that meets the demands, and has a pool for them now.
 
     Without one, 409 names each demand that no pool meets, and the nearest value.
     """
@@ -133,7 +133,7 @@ def match_tier(view: View, request: Request) -> Response:
 
 @operation("GET /volumes/pools", Rule("sluice:pools:list", ADMIN, "list Cinder's pools"), shapes.PoolListSerializer)
 def list_pools(view: View, request: Request) -> Response:
-    """List Cinder's pools as they reported themselves last.
+    """List Cinder's pools with their last reports.
 
     The pools, by name.
     """
@@ -145,7 +145,7 @@ def list_pools(view: View, request: Request) -> Response:
 
 @operation(
     "PUT /volumes/pools/<name:pool>/calibration",
-    Rule("sluice:pools:calibrate", ADMIN, "measure a pool, or say what was measured of it"),
+    Rule("sluice:pools:calibrate", ADMIN, "measure a pool, or enter measured values"),
     shapes.CalibrationSerializer,
     _POOL,
     errors=(404,),
@@ -153,9 +153,9 @@ def list_pools(view: View, request: Request) -> Response:
     examples=shapes.CALIBRATIONS,
 )
 def calibrate_pool(view: View, request: Request, pool: str) -> Response:
-    """Say what a pool carries, as you measured it: it counts before what the pool claims, and floors divide it.
+    """Enter the measured capacity of a pool: it overrides what the pool reports, and floors divide it.
 
-    What was said.
+    The entered values.
     """
     found = calibration.set_by_hand(view.backend, pool, request.data, request.user.name)
     return Response(shapes.CalibrationSerializer.render(found))
@@ -170,10 +170,10 @@ def calibrate_pool(view: View, request: Request, pool: str) -> Response:
     examples=shapes.MEASUREMENTS,
 )
 def measure_pool(view: VolumesBaseView, request: Request, pool: str) -> Response:
-    """Have the konnector of a node measure with fio what a pool carries: it is kept as if it had been said.
+    """Measure the capacity of a pool with fio, by the konnector of a node; the result is stored like an entered value.
 
     The figures are in the operation's `data`, and `attached_volumes`: other volumes of the pool, which may have
-    made them smaller.
+    reduced them.
     """
     key = idempotency.read_key(request)
     return view.ordered(calibration.measure(view.backend, view.caller(request), pool, request.data, key))

@@ -1,4 +1,4 @@
-"""``/volumes``: volumes of Cinder, made, changed, attached and deleted; ``/locality/volume``: where one lies."""
+"""``/volumes``: create, change, attach and delete volumes of Cinder; ``/locality/volume``: where a volume is stored."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from sluice_controller.volumes.volume_policies import asked_rates
 _ADOPT: Final = Rule(
     "sluice:volumes:adopt",
     ADMIN,
-    "attach a volume that Sluice did not make; asked besides the rule of the call, where the body says `adopt`",
+    "attach a volume that Sluice did not create; checked besides the rule of the call, if the body has `adopt`",
 )
 _FORCE: Final = Rule(
     "sluice:volumes:force_detach",
     ADMIN,
-    "detach a volume although its konnector does not answer; asked besides the rule of the call, where the body says "
+    "detach a volume although its konnector does not answer; checked besides the rule of the call, if the body has "
     "`force`",
 )
-_SNAPSHOT: Final = in_path("snapshot", "the id of the snapshot, or its name where only one is called so")
+_SNAPSHOT: Final = in_path("snapshot", "the id of the snapshot, or its name if only one snapshot has it")
 
 
 @operation(
@@ -43,7 +43,7 @@ _SNAPSHOT: Final = in_path("snapshot", "the id of the snapshot, or its name wher
     query_limit("volumes on a page"),
     MARKER,
     query_text("project", "only volumes of the project with this id"),
-    query_text("name", "only volumes that are called so"),
+    query_text("name", "only volumes with this name"),
     query_text("tier", "only volumes of this tier"),
 )
 def list_volumes(view: VolumesBaseView, request: Request) -> Response:
@@ -58,17 +58,17 @@ def list_volumes(view: VolumesBaseView, request: Request) -> Response:
 
 @order_operation(
     "POST /volumes",
-    Rule("sluice:volumes:create", USES_OWN, "have a volume made", about=THING),
+    Rule("sluice:volumes:create", USES_OWN, "create a volume", about=THING),
     REPEATED,
     errors=(404, 409),
     takes=shapes.NewVolumeSerializer,
     examples=shapes.VOLUMES,
 )
 def create_volume(view: VolumesBaseView, request: Request) -> Response:
-    """Have a volume made in the project that the token is for.
+    """Create a volume in the project of the token.
 
-    Demands choose the cheapest tier that meets them now; when there is none, 409 names what no pool meets. With
-    `Idempotency-Key`, the same request under the same key makes one volume.
+    Demands choose the cheapest tier that meets them now; without one, 409 names the demands that no pool meets. With
+    `Idempotency-Key`, the same request under the same key creates one volume.
     """
     view.authorize_project(request, request.user.project_id)
     key = idempotency.read_key(request)
@@ -83,7 +83,7 @@ def create_volume(view: VolumesBaseView, request: Request) -> Response:
     errors=(404, 409),
 )
 def show_volume(view: VolumesBaseView, request: Request, volume: str) -> Response:
-    """Show a volume: where it lies, who uses it, the filters that its data pass, the rates that it is held to.
+    """Show a volume: its pool, its consumer, the filters of its data, and its floors and ceilings.
 
     The volume.
     """
@@ -97,11 +97,11 @@ def show_volume(view: VolumesBaseView, request: Request, volume: str) -> Respons
 
 @order_operation(
     "DELETE /volumes/<name:volume>",
-    Rule("sluice:volumes:delete", USES_OWN, "have a volume deleted", about=THING),
+    Rule("sluice:volumes:delete", USES_OWN, "delete a volume", about=THING),
     VOLUME_NAME,
 )
 def delete_volume(view: VolumesBaseView, request: Request, volume: str) -> Response:
-    """Have a volume deleted that is not attached and has no snapshots.
+    """Delete a volume that is not attached and has no snapshots.
 
     The operation.
     """
@@ -110,14 +110,14 @@ def delete_volume(view: VolumesBaseView, request: Request, volume: str) -> Respo
 
 @order_operation(
     "PUT /volumes/<name:volume>/size",
-    Rule("sluice:volumes:extend", USES_OWN, "have a volume grow", about=THING),
+    Rule("sluice:volumes:extend", USES_OWN, "extend a volume", about=THING),
     VOLUME_NAME,
     takes=shapes.NewSizeSerializer,
 )
 def extend_volume(view: VolumesBaseView, request: Request, volume: str) -> Response:
-    """Have a volume grow, attached or not.
+    """Extend a volume, attached or not.
 
-    `size_seen` in the operation's `data` says when its consumer sees the new size.
+    `size_seen` in the operation's `data` tells when its consumer sees the new size.
     """
     size = read_size(Body(request.data, "size"))
     found = view.volume(request, volume)
@@ -126,14 +126,14 @@ def extend_volume(view: VolumesBaseView, request: Request, volume: str) -> Respo
 
 @order_operation(
     "PUT /volumes/<name:volume>/tier",
-    Rule("sluice:volumes:retype", USES_OWN, "give a volume another tier", about=THING),
+    Rule("sluice:volumes:retype", USES_OWN, "change the tier of a volume", about=THING),
     VOLUME_NAME,
     takes=shapes.NewTierOfVolumeSerializer,
 )
 def retype_volume(view: VolumesBaseView, request: Request, volume: str) -> Response:
-    """Give a volume another tier where it lies, attached or not.
+    """Change the tier of a volume without moving it, attached or not.
 
-    When its pool does not meet that tier, 409: volumes are not moved.
+    If its pool does not meet that tier, 409: volumes are not moved.
     """
     wanted = changes.read_tier_or_demands(request.data)
     found = view.volume(request, volume)
@@ -148,10 +148,10 @@ def retype_volume(view: VolumesBaseView, request: Request, volume: str) -> Respo
     further=(_ADOPT,),
 )
 def attach_volume(view: VolumesBaseView, request: Request, volume: str) -> Response:
-    """Have the konnector of a node attach a volume, with the filters that its data pass.
+    """Attach a volume to a node by its konnector, with the filters of its data.
 
-    They are chosen at the first time, as policies say then, and never changed. `device` in the operation's `data`
-    is what the node shows.
+    The filters are chosen by the policies in force at the first attachment, and never changed. `device` in the
+    operation's `data` is the device on the node.
     """
     wanted = attachments.AttachRequest.read(request.data)
     found = view.volume(request, volume)
@@ -167,11 +167,11 @@ def attach_volume(view: VolumesBaseView, request: Request, volume: str) -> Respo
     further=(_FORCE,),
 )
 def detach_volume(view: VolumesBaseView, request: Request, volume: str) -> Response:
-    """Have a volume detached from its node; refused while somebody holds its device, with who it is.
+    """Detach a volume from its node; refused while processes use its device, and the answer names them.
 
-    With `force`, which is an administrator's to say, a konnector that does not answer is not waited for: Cinder
-    deletes the attachment. That is refused (409) where the machine could go on to write, unless
-    `machine_is_gone`. A konnector that answers decides as without `force`.
+    With `force`, which only an administrator may use, Sluice does not wait for a konnector that does not answer:
+    Cinder deletes the attachment. That is refused (409) if the machine could continue to write, unless
+    `machine_is_gone`. If the konnector answers, it decides as without `force`.
     """
     wanted = attachments.DetachRequest.read(request.data)
     found = view.volume(request, volume)
@@ -197,13 +197,13 @@ def list_snapshots(view: VolumesBaseView, request: Request, volume: str) -> Resp
 
 @order_operation(
     "POST /volumes/<name:volume>/snapshots",
-    Rule("sluice:volumes:snapshot", USES_OWN, "make and delete snapshots of a volume", about=THING),
+    Rule("sluice:volumes:snapshot", USES_OWN, "create and delete snapshots of a volume", about=THING),
     VOLUME_NAME,
     REPEATED,
     takes=shapes.NewSnapshotSerializer,
 )
 def create_snapshot(view: VolumesBaseView, request: Request, volume: str) -> Response:
-    """Have a snapshot made of a volume as it is now, attached or not.
+    """Create a snapshot of a volume, attached or not.
 
     `snapshot` in the operation's `data` is its id.
     """
@@ -216,7 +216,7 @@ def create_snapshot(view: VolumesBaseView, request: Request, volume: str) -> Res
     "DELETE /volumes/<name:volume>/snapshots/<name:snapshot>", "sluice:volumes:snapshot", VOLUME_NAME, _SNAPSHOT
 )
 def delete_snapshot(view: VolumesBaseView, request: Request, volume: str, snapshot: str) -> Response:
-    """Have a snapshot deleted.
+    """Delete a snapshot.
 
     The operation.
     """
@@ -232,10 +232,10 @@ def delete_snapshot(view: VolumesBaseView, request: Request, volume: str, snapsh
     errors=(404, 409),
 )
 def show_volume_locality(view: VolumesBaseView, request: Request, volume: str) -> Response:
-    """Show a volume's pool, host and back end, who uses it, and in Ceph which OSDs hold its objects.
+    """Show a volume's pool, host and back end, its consumer, and in Ceph the OSDs that hold its objects.
 
-    OSDs are those that the konnector of its node finds, so they are known while it is attached. What a konnector
-    that does not answer would have said is missing, and `warnings` say so.
+    The konnector of the volume's node finds the OSDs, so they are known while it is attached. If a konnector does not
+    answer, its values are missing, and `warnings` names it.
     """
     found = volumes.find_locality(view.backend, view.volume(request, volume))
     return Response(VolumeLocalitySerializer.render(found))
