@@ -120,7 +120,7 @@ def test_a_process_that_hangs_times_out():
         (b"x = 1", "has no subclass of Controller"),
         (b"exit(1)", "SystemExit"),
         (code_of("return ()").replace(b"    info", b"    inf"), "no `info` that is a ControllerInfo"),
-        (code_of("return ()") + b"\n    def __init__(self): raise OSError('no')\n", "cannot be created: line 8: OSError"),
+        (code_of("return ()") + b"\n    def __init__(self): raise OSError('no')\n", "created: line 8: OSError"),
     ],
 )
 def test_code_that_is_no_controller_is_not_loaded(code, reason):

@@ -115,7 +115,12 @@ WRONG = {
     "another level": ("group", "g", {"level": "container"}, "expected `tenant`"),
     "no level": ("container_group", "g", {}, "expected `container`"),
     "a container for a tenant": ("group", "g", {"members": ["AUTH_a/c"]}, "not a tenant"),
-    "a tenant for a container": ("container_group", "g", {"level": "container", "members": ["AUTH_a"]}, "not a container"),
+    "a tenant for a container": (
+        "container_group",
+        "g",
+        {"level": "container", "members": ["AUTH_a"]},
+        "not a container",
+    ),
     "half a container": ("container_group", "g", {"level": "container", "members": ["AUTH_a/"]}, "not a container"),
     "nobody": ("group", "g", {"members": [""]}, "not a tenant"),
     "a stranger's label": ("group", "g", {"members": ["a"], "labels": {"b": "x"}}, "not a member"),

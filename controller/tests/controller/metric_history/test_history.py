@@ -149,7 +149,7 @@ def test_rows_for_spreadsheets(api, kept):
         ("PUTS_SEX/history", 404, "no metric `PUTS_SEX`, did you mean `PUTS_SEC`"),
         ("PUTS_SEC/history?target=AUTH_x", 404, "no history of `PUTS_SEC` of `AUTH_x` is kept: only the busiest"),
         ("PUTS_SEC/history", 404, "no history of `PUTS_SEC` of the cluster is kept: it was not measured lately"),
-        ("PUTS_SEC/history?target=AUTH_x/c/o", 400, "`target` is `AUTH_x/c/o`, but `PUTS_SEC` is of"),
+        ("PUTS_SEC/history?target=AUTH_x/c/o", 400, "`target` is `AUTH_x/c/o`, but `PUTS_SEC` is measured per"),
         ("NODE_CPU/history?rest=tenant", 400, "`rest` is `tenant`, expected"),
         ("PUTS_SEC/history?rest=tenant&target=AUTH_a", 400, "beside `rest`"),
         ("PUTS_SEC/history?rest=node", 400, "`rest` is `node`, expected tenant, container, volume"),

@@ -85,7 +85,7 @@ def test_a_tier_is_deleted_with_its_type_unless_volumes_are_of_it(send, order, m
     [
         ({"name": " gold"}, "without blanks around it"),
         ({"name": "match"}, "`match` cannot be the name"),
-        ({"name": "a/b"}, "holds `/`"),
+        ({"name": "a/b"}, "contains `/`"),
         ({"resiliency": "two"}, "expected none, raid or a number of replicas"),
         ({"resiliency": 0}, "expected none, raid or a number of replicas"),
         ({"bandwidth": "50Mbps"}, "did you mean `50MBps`"),
