@@ -17,6 +17,7 @@ from tests.support.install.openstack import OpenStack
 from sluice_aio.keystone import venv
 
 STORAGE = ("storage1", "storage2")
+CONTROLLERS = ("controller", "controller2", "controller3")
 PASSWORDS = ("REDIS_PASS", "RABBIT_PASS", "SLUICE_PASS", "CODE_PASS")
 NEW_VERSION = wheelhouse.later_version()
 DAEMONS = {
@@ -43,7 +44,14 @@ def openstack(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def guide(openstack):
-    roles = {"controller": ["controller"], "proxy": ["proxy1"], "storage": STORAGE, "volumes": ["proxy1"]}
+    roles = {
+        "controller": ["controller"],
+        "replica": CONTROLLERS[1:],
+        "sentinel": CONTROLLERS,
+        "proxy": ["proxy1"],
+        "storage": STORAGE,
+        "volumes": ["proxy1"],
+    }
     written = {word: secrets.token_hex(8) for word in PASSWORDS} | {"NEW_VERSION": NEW_VERSION}
     followed = Guide(openstack.hosts, roles, written)
     yield followed
@@ -78,6 +86,12 @@ def test_a_storage_node_joins(guide, openstack):
     guide.follow("storage", storage=["storage3"])
     guide.follow("add-node")
     guide.roles["storage"] = [*STORAGE, "storage3"]
+
+
+def test_redis_gets_replicas_and_sentinels(guide, openstack):
+    for name in CONTROLLERS[1:]:
+        openstack.add_host(name)
+    guide.follow("sentinel")
 
 
 def test_the_cluster_is_upgraded_in_the_promised_order(guide, openstack):

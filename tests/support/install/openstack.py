@@ -97,6 +97,10 @@ class OpenStack:
         """The folder that is /opt/wheelhouse on all hosts."""
         return self._lab.folder / "wheelhouse"
 
+    def add_host(self, name: str) -> Host:
+        """A host with nothing but what Debian's packages bring."""
+        return self._lab.add(self._lab.host(name))
+
     def cut_power(self, name: str) -> None:
         """Lose a host."""
         self._lab.cut_power(name)

@@ -214,6 +214,7 @@ def test_what_only_the_tests_need_is_added_to_what_is_there(machine):
         "prometheus",
         "systemd-analyze",
         "haproxy",
+        "redis-sentinel",
     ):
         machine.program(name)
     assert machine.run("packages").returncode == 0
