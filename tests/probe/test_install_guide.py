@@ -1,20 +1,17 @@
 """A cluster of several hosts, installed by docs/install word for word.
 
-Given a Keystone and a Swift of one proxy and two storage nodes, Sluice serves when the pages were followed; a third
-storage node joins, all is upgraded, a node is lost, and Sluice is taken out again.  The tests run in this order, on the
-same hosts.
+Given Keystone, Cinder, Horizon and a Swift of one proxy and two storage nodes, Sluice serves when the pages were
+followed; a third storage node joins, Redis gets replicas, all is upgraded, a node is lost, and Sluice is taken out
+again.  The tests run in this order, on the same hosts.
 """
 
 import secrets
-import shutil
 
 import pytest
 from tests.support.hosts.lab import Lab
 from tests.support.install import wheelhouse
 from tests.support.install.guide import Guide
-from tests.support.install.openstack import OpenStack
-
-from sluice_aio.keystone import venv
+from tests.support.install.openstack import OpenStack, environments
 
 STORAGE = ("storage1", "storage2")
 CONTROLLERS = ("controller", "controller2", "controller3")
@@ -31,9 +28,9 @@ DAEMONS = {
 def openstack(tmp_path_factory):
     """The hosts before there is Sluice."""
     folder = tmp_path_factory.mktemp("lab")
-    shutil.copytree(wheelhouse.third_parties(), folder / "wheelhouse", copy_function=shutil.copy)
+    wheelhouse.link_third_parties(folder / "wheelhouse")
     wheelhouse.add_sluice(folder / "wheelhouse")
-    with Lab(folder, shown=[venv.python().parents[1]]) as lab:
+    with Lab(folder, shown=environments()) as lab:
         made = OpenStack(lab)
         made.add_controller()
         made.add_proxy(STORAGE)
@@ -48,6 +45,7 @@ def guide(openstack):
         "controller": ["controller"],
         "replica": CONTROLLERS[1:],
         "sentinel": CONTROLLERS,
+        "horizon": ["controller"],
         "proxy": ["proxy1"],
         "storage": STORAGE,
         "volumes": ["proxy1"],
@@ -76,7 +74,7 @@ def test_the_first_policies_compress_what_is_uploaded(guide):
     guide.follow("verify")
 
 
-@pytest.mark.parametrize("page", ["prometheus", "volumes"])
+@pytest.mark.parametrize("page", ["prometheus", "volumes", "horizon"])
 def test_further_pages_can_be_followed(guide, page):
     guide.follow(page)
 

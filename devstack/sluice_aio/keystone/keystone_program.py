@@ -10,6 +10,7 @@ One process with threads: Keystone's cache is in memory, and only coherent withi
 
 import contextlib
 import os
+import socket
 import socketserver
 import sys
 import threading
@@ -141,7 +142,16 @@ def main(folder: Path, port: int, host: str = HOST) -> None:
 
     application = core.initialize_application(name="public", config_files=[config])
     with make_server(host, port, one_writer(application), ThreadingServer, Handler) as server:
+        announce()
         server.serve_forever()
+
+
+def announce() -> None:
+    """Tell a service manager that connections are accepted: sd_notify(3)."""
+    address = os.environ.get("NOTIFY_SOCKET")
+    if address:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+            sender.sendto(b"READY=1", address)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""What the installation guide takes for granted: a Keystone, and a Swift of one proxy and some storage nodes."""
+"""What the installation guide takes for granted: Keystone, Cinder, Horizon, a Swift of a proxy and storage nodes."""
 
 from __future__ import annotations
 
+import json
 import secrets
 import shutil
 import sys
@@ -11,6 +12,7 @@ from typing import Final
 
 from swift.common.ring import RingBuilder
 from tests.support.hosts.lab import ADDRESSES, Host, Lab, write_file
+from tests.support.install import horizon, volumes_service
 
 from sluice_aio.keystone import venv
 from sluice_aio.keystone.keystone_program import PROJECTS
@@ -106,20 +108,23 @@ class OpenStack:
         self._lab.cut_power(name)
 
     def add_controller(self) -> Host:
-        """A host with Keystone, and with the administrator's environment in /root/admin-openrc."""
+        """A host with Keystone, Cinder and Horizon, and with the administrator's environment in /root/admin-openrc."""
         host = self._lab.host("controller")
         program = CLONE / "devstack/sluice_aio/keystone/keystone_program.py"
         command = f"{venv.python()} -I {program} /var/lib/keystone 5000 controller"
-        write_file(host, "/etc/systemd/system/keystone.service", f"[Service]\nExecStart={command}\n")
+        write_file(host, "/etc/systemd/system/keystone.service", f"[Service]\nType=notify\nExecStart={command}\n")
         write_file(host, "/var/lib/keystone/admin.password", self.admin_password)
         write_file(host, f"/var/lib/keystone/{PROJECTS}", "service\ndemo\n")
         write_file(host, "/root/admin-openrc", openrc("admin", self.admin_password, "admin"))
         write_file(host, "/root/demo-openrc", openrc("demo", self.admin_password, "demo"))
+        passwords = {"swift": self._swift_password, "cinder": volumes_service.write_cinder(host)}
+        horizon.write_horizon(host)
         self._lab.add(host)
+        horizon.add_environment(host)
         host.run("systemctl", "start", "keystone")
         script = str(Path(__file__).with_name("seed_keystone.py"))
-        endpoint = "http://proxy1:8080/v1/AUTH_%(project_id)s"
-        host.run(sys.executable, script, self.admin_password, self._swift_password, endpoint, PYTHONPATH=_python_path())
+        host.run(sys.executable, script, self.admin_password, json.dumps(passwords), PYTHONPATH=_python_path())
+        host.run("systemctl", "start", "cinder", "horizon")
         return host
 
     def add_proxy(self, storage: Sequence[str]) -> Host:
@@ -185,6 +190,11 @@ class OpenStack:
             folder = host.folder / "files" / "etc" / "swift"
             builder.save(str(folder / f"{kind}.builder"))
             builder.get_ring().save(str(folder / f"{kind}.ring.gz"))
+
+
+def environments() -> list[Path]:
+    """The folders of virtual environments that hosts need to see."""
+    return [venv.python().parents[1], horizon.environment(), volumes_service.environment()]
 
 
 def _entry(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import configparser
 import fcntl
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
@@ -16,14 +17,14 @@ from sluice_sandbox.files import cache_folder
 
 CLONE: Final = Path(__file__).resolve().parents[3]
 #: What the guide's hosts install of Sluice, and beside it what their Swift has anyway.
-_ROLES: Final = "controller,actors,openstack,swift,agent,block"
+_ROLES: Final = "controller,actors,openstack,swift,agent,block,horizon,sandbox,motifs-fs"
 _BESIDE: Final = ("keystonemiddleware", "python-memcached", "setuptools")
 
 
 def third_parties() -> Path:
     """Wheels of all that Sluice's roles stand on, in the tested versions; made once for each list of versions."""
     constraints = CLONE / "constraints.txt"
-    seen = constraints.read_bytes() + (CLONE / "setup.cfg").read_bytes() + sys.version.encode()
+    seen = constraints.read_bytes() + (CLONE / "setup.cfg").read_bytes() + sys.version.encode() + _ROLES.encode()
     folder = cache_folder() / f"wheelhouse-{hashlib.sha256(seen).hexdigest()[:12]}"
     cache_folder().mkdir(parents=True, exist_ok=True)
     with open(cache_folder() / "wheelhouse.lock", "w", encoding="ascii") as lock:
@@ -36,6 +37,15 @@ def third_parties() -> Path:
                 ours.unlink()
             fresh.rename(folder)
     return folder
+
+
+def link_third_parties(folder: Path) -> None:
+    """Make ``folder`` one with these wheels: links to the same files, or copies where it is on another file system."""
+    cache = third_parties()
+    try:
+        shutil.copytree(cache, folder, copy_function=os.link)
+    except (OSError, shutil.Error):
+        shutil.copytree(cache, folder, copy_function=shutil.copy, dirs_exist_ok=True)
 
 
 def later_version() -> str:
