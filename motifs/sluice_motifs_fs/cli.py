@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from sluice_core.connections.service_manager import ServiceManager
 from sluice_core.errors import CallerError, SluiceError
 from sluice_core.process.command_line import add_config_files, add_version
 from sluice_core.process.distributions import refuse_two_distributions
@@ -119,7 +120,8 @@ def _mount(options: argparse.Namespace) -> None:
             options.allow_other,
             values["reexpansion_share"],
             template_context(values),
-        )
+        ),
+        ServiceManager.from_environment(),
     )
 
 

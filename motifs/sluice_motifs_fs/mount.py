@@ -13,6 +13,7 @@ from typing import Any, Final
 import pyfuse3
 import trio
 
+from sluice_core.connections.service_manager import ServiceManager
 from sluice_core.errors import CallerError, PeerError
 from sluice_core.options import Option, OptionError, read_files
 from sluice_core.process.logs import LOG_FORMAT
@@ -78,9 +79,10 @@ class MountOptions:
     context: TemplateContext = field(default_factory=TemplateContext)
 
 
-def serve(options: MountOptions) -> None:
+def serve(options: MountOptions, manager: ServiceManager) -> None:
     """Mount, and return when it is unmounted, or on SIGTERM or SIGINT.
 
+    :param manager: told that it is mounted, and that requests are served
     :raises CallerError: when an option is wrong
     :raises PeerError: when it cannot be mounted, or the folder holds no extended attributes
     """
@@ -107,18 +109,25 @@ def serve(options: MountOptions) -> None:
     gc.freeze()  # requests make no cycles, and what is there now stays: seldom search for them
     gc.set_threshold(_ALLOCATIONS)
     log.info("`%s` is mounted at `%s` with %d items", source, mount_point, count)
+    manager.ready()
     try:
-        trio.run(_main)
+        trio.run(_main, manager)
     finally:
         pyfuse3.close(unmount=True)
         files.stop()
 
 
-async def _main() -> None:
+async def _main(manager: ServiceManager) -> None:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_end_on_signal)
+        nursery.start_soon(_give_signs_of_life, manager)
         await pyfuse3.main(max_tasks=2 * WAITING)
         nursery.cancel_scope.cancel()
+
+
+async def _give_signs_of_life(manager: ServiceManager) -> None:
+    for seconds in manager.signs_of_life():
+        await trio.sleep(seconds)
 
 
 async def _end_on_signal() -> None:

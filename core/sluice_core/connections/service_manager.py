@@ -11,7 +11,7 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 from typing import Final
 
 log = logging.getLogger(__name__)
@@ -60,19 +60,23 @@ class ServiceManager:
         if self._interval:
             self._send("WATCHDOG=1")
 
+    def signs_of_life(self) -> Iterator[float]:
+        """Send signs of life without end; each is followed by the seconds that the main loop waits before the next."""
+        while self._interval:
+            self.alive()
+            yield self._interval
+
     def keep_alive(self, pause: Callable[[float], object]) -> None:
         """Send signs of life without end; ``pause`` waits for some seconds, in the way of the main loop's green
         threads.
         """
-        while self._interval:
-            self.alive()
-            pause(self._interval)
+        for seconds in self.signs_of_life():
+            pause(seconds)
 
     async def keep_loop_alive(self) -> None:
         """Send signs of life in a task of asyncio's loop, until it is cancelled."""
-        while self._interval:
-            self.alive()
-            await asyncio.sleep(self._interval)
+        for seconds in self.signs_of_life():
+            await asyncio.sleep(seconds)
 
     def _send(self, state: str) -> None:
         if not self._address:

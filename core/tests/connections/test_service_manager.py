@@ -49,6 +49,15 @@ def test_signs_of_life_come_twice_in_the_time_that_the_manager_waits(manager):
     assert [heard(made), heard(made)] == ["WATCHDOG=1"] * 2
 
 
+def test_other_loops_wait_as_they_do_between_signs_of_life(manager):
+    made, address = manager
+    told = ServiceManager.from_environment({"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "3000000"})
+    signs = told.signs_of_life()
+    assert (next(signs), heard(made)) == (1.5, "WATCHDOG=1")
+    assert (next(signs), heard(made)) == (1.5, "WATCHDOG=1")
+    assert list(ServiceManager().signs_of_life()) == []
+
+
 def test_a_loop_gives_signs_of_life_beside_its_work(manager):
     made, address = manager
     told = ServiceManager.from_environment({"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "20000"})

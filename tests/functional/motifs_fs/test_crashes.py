@@ -3,6 +3,7 @@
 import contextlib
 import os
 import random
+import socket
 import threading
 import time
 
@@ -69,6 +70,15 @@ def test_a_mount_ends_on_a_signal_and_begins_where_it_was(mount):
     mount.start()
     assert mount.state("copy") == "contracted"
     assert (mount.path / "copy").read_bytes() == content(1)
+
+
+def test_a_service_manager_hears_of_a_mount_and_that_it_serves(unmounted, tmp_path):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        manager.settimeout(60)
+        unmounted.environment |= {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "20000"}
+        unmounted.start()
+        assert [manager.recv(100) for _ in range(3)] == [b"READY=1", b"WATCHDOG=1", b"WATCHDOG=1"]
 
 
 def test_a_folder_is_mounted_once(mount, tmp_path):

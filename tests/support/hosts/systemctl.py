@@ -1,9 +1,10 @@
 """``systemctl`` of a scratch root, where no systemd runs: starts, stops and shows units.
 
 It reads the unit files of Debian's packages, of DevStack and of ours.  Of what systemd knows it has as much as these
-need: the user, the environment, the folder below /run, readiness that a service announces itself (``Type=notify``),
-signs of life (``WatchdogSec=``), another start of what failed (``Restart=``), whether all processes of a unit are ended
-or the first one alone (``KillMode=``), and the confinement that our units ask for.
+need: instances of templates, the user, the environment, the folder below /run, readiness that a service announces
+itself (``Type=notify``), signs of life (``WatchdogSec=``), another start of what failed (``Restart=``), a command for
+when it has ended (``ExecStopPost=``), whether all processes of a unit are ended or the first one alone
+(``KillMode=``), and the confinement that our units ask for.
 
 Each running unit has a keeper, a process of this program, which starts it, hears it, and starts it again.
 """
@@ -11,6 +12,8 @@ Each running unit has a keeper, a process of this program, which starts it, hear
 from __future__ import annotations
 
 import configparser
+import contextlib
+import fnmatch
 import itertools
 import os
 import pwd
@@ -19,9 +22,10 @@ import shlex
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 UNITS = (Path("/etc/systemd/system"), Path("/lib/systemd/system"))
@@ -31,8 +35,21 @@ LOGS = Path("/var/log/units")
 PATIENCE = 120.0
 #: Seconds for one that stood still to end of itself.
 ABORTING = 5.0
-#: Makes folders read-only, as ``ProtectSystem=full`` does; ``$@`` is the service.
-PROTECT = 'for folder in /usr /etc; do mount --bind $folder $folder; mount -o remount,bind,ro $folder; done; exec "$@"'
+#: Option and value → what makes the file tree of a service so, by a shell in a mount namespace of its own.
+FILE_TREE = {
+    ("PrivateTmp", "yes"): "mount -t tmpfs -o mode=1777 tmpfs /tmp",
+    ("ProtectSystem", "full"): "for one in /usr /etc; do mount --bind $one $one; mount -o remount,bind,ro $one; done",
+    ("ProtectKernelTunables", "yes"): """\
+for one in /proc/sys /sys; do mount --rbind $one $one; mount -o remount,bind,ro $one; done""",
+    ("ProtectControlGroups", "yes"): """\
+for one in $(cut -d' ' -f2 /proc/self/mounts | grep ^/sys/fs/cgroup); do mount -o remount,bind,ro $one; done""",
+    ("PrivateDevices", "yes"): """\
+mount -t tmpfs -o mode=755 tmpfs /mnt
+for one in null zero full random urandom tty; do cp -a /dev/$one /mnt/; done
+for one in shm pts; do mkdir /mnt/$one; mount --rbind /dev/$one /mnt/$one; done
+ln -s /proc/self/fd /mnt/fd
+mount --move /mnt /dev""",
+}
 
 
 class Unit:
@@ -40,11 +57,16 @@ class Unit:
 
     def __init__(self, name: str) -> None:
         self.name = name if name.endswith(".service") else f"{name}.service"
+        template, at, instance = self.name.removesuffix(".service").partition("@")
         parser = configparser.ConfigParser(strict=False, interpolation=None)
-        parser.read(folder / self.name for folder in reversed(UNITS))
+        parser.optionxform = str  # type: ignore[assignment, method-assign]
+        parser.read(folder / f"{template}{at}.service" for folder in reversed(UNITS))
         if not parser.has_section("Service"):
             raise SystemExit(f"systemctl: no unit `{self.name}`")
-        self.service = parser["Service"]
+        self.service = {
+            option: "yes" if value == "true" else value.replace("%i", instance)
+            for option, value in parser["Service"].items()
+        }
         self.conflicts = parser.get("Unit", "Conflicts", fallback="").split()
         self.enabled = STATE / f"{self.name}.enabled"
         self._pid = STATE / f"{self.name}.pid"
@@ -91,6 +113,7 @@ class Unit:
         for number in itertools.count():
             self._restarts.write_text(str(number))
             status = self._run_once(announce if not number else lambda: None)
+            self._end()
             wanted = self.service.get("Restart", "no")
             if status is None or wanted == "no" or (wanted == "on-failure" and status == 0):
                 return
@@ -125,8 +148,7 @@ class Unit:
 
     def _spawn(self, place: str) -> int:
         user = pwd.getpwnam(self.service.get("User", "root"))
-        environment = {"HOME": user.pw_dir, "USER": user.pw_name, "PATH": os.environ["PATH"]}
-        environment |= dict(one.split("=", 1) for one in shlex.split(self.service.get("Environment", "")))
+        environment = self._environment(user)
         if self.service.get("Type") == "notify":
             environment["NOTIFY_SOCKET"] = place
         if seconds := float(self.service.get("WatchdogSec", "0")):
@@ -151,20 +173,33 @@ class Unit:
         finally:
             os._exit(203)  # as systemd does
 
+    def _environment(self, user: pwd.struct_passwd) -> dict[str, str]:
+        environment = {"HOME": user.pw_dir, "USER": user.pw_name, "PATH": os.environ["PATH"]}
+        stated = shlex.split(self.service.get("Environment", ""))
+        file = self.service.get("EnvironmentFile", "-")
+        if not file.startswith("-") or Path(file[1:]).is_file():  # behind a `-` it may be missing
+            stated += shlex.split(Path(file.lstrip("-")).read_text(), comments=True)
+        return environment | dict(one.split("=", 1) for one in stated)
+
+    def _end(self) -> None:
+        """What a unit has done when its service has ended, whatever comes of it."""
+        if line := self.service.get("ExecStopPost"):
+            environment = self._environment(pwd.getpwnam("root"))
+            with open(self._log(), "ab") as log:
+                subprocess.run(words(line, environment), env=environment, stdout=log, stderr=log, check=False)
+
     def _confined(self, user: pwd.struct_passwd, environment: dict[str, str]) -> list[str]:
         """The command, behind those that take from it what the unit does not let it have."""
-        command: list[str] = []
-        for word in shlex.split(self.service["ExecStart"].lstrip("!-+@")):
-            command += environment.get(word[1:], "").split() if word.startswith("$") else [word]
+        command = words(self.service["ExecStart"], environment)
         become = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--init-groups"]
-        if self.service.get("NoNewPrivileges") in ("yes", "true"):
+        if self.service.get("NoNewPrivileges") == "yes":
             become.append("--no-new-privs")
         if self.service.get("CapabilityBoundingSet") == "":
             become += ["--bounding-set=-all", "--inh-caps=-all"]
         command = become + command
-        mounts = "mount -t tmpfs -o mode=1777 tmpfs /tmp; " if self.service.get("PrivateTmp") in ("yes", "true") else ""
-        if self.service.get("ProtectSystem") == "full":
-            return ["unshare", "--mount", "sh", "-ec", mounts + PROTECT, "sh", *command]
+        mounts = [text for (option, value), text in FILE_TREE.items() if self.service.get(option) == value]
+        if mounts:
+            return ["unshare", "--mount", "sh", "-ec", "\n".join([*mounts, 'exec "$@"']), "sh", *command]
         return command
 
     def stop(self) -> None:
@@ -174,17 +209,27 @@ class Unit:
         pid = self.pid()
         if not pid:
             return
-        os.kill(pid, signal.SIGTERM)
-        end = time.monotonic() + PATIENCE
-        while self.pid() == pid:
-            if time.monotonic() > end:
-                os.kill(pid, signal.SIGKILL)
-            time.sleep(0.05)
+        ended = os.pidfd_open(pid)
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            os.kill(pid, number)
+            if select.select([ended], [], [], PATIENCE)[0]:
+                break
+        os.close(ended)
         if self.service.get("KillMode") != "process":
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                return
+        self._end()
+
+
+def words(line: str, environment: Mapping[str, str]) -> list[str]:
+    """A command with its variables: ``$OPTIONS`` is none or several words, ``${FOLDER}`` is one."""
+    found: list[str] = []
+    for word in shlex.split(line.lstrip("!-+@")):
+        if word.startswith("${"):
+            found.append(environment.get(word[2:-1], ""))
+        else:
+            found += environment.get(word[1:], "").split() if word.startswith("$") else [word]
+    return found
 
 
 def running(path: Path) -> int:
@@ -195,6 +240,14 @@ def running(path: Path) -> int:
     except OSError:
         return 0
     return 0 if state == "Z" else pid
+
+
+def matching(name: str) -> list[str]:
+    """The unit of this name; of a pattern, the running ones."""
+    if "*" not in name:
+        return [name]
+    found = (path.name.removesuffix(".service.pid") for path in STATE.glob("*.service.pid") if running(path))
+    return sorted(one for one in found if fnmatch.fnmatchcase(one, name))
 
 
 def act(verb: str, name: str, now: bool) -> int:
@@ -230,7 +283,7 @@ def main() -> int:
     if verb == "daemon-reload":
         return 0
     STATE.mkdir(exist_ok=True)
-    return max(act(verb, name, "--now" in sys.argv) for name in names)
+    return max((act(verb, one, "--now" in sys.argv) for name in names for one in matching(name)), default=0)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from typing import Final
 from tests.support.hosts.scratch_root import ScratchRoot
 
 GUIDE: Final = Path(__file__).resolve().parents[3] / "docs" / "install"
-#: Seconds for which a step is repeated, and between two tries.
+#: What other hosts do is announced to nobody here, so a step is repeated: for how many seconds, after which pause.
 _PATIENCE: Final = 90.0
 _PAUSE: Final = 1.0
 _FENCE: Final = re.compile(

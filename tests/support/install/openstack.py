@@ -21,6 +21,28 @@ CLONE: Final = Path(__file__).resolve().parents[3]
 #: Devices of each storage node.
 DEVICES: Final = ("sdb1", "sdc1")
 _PORTS: Final = {"object": 6200, "container": 6201, "account": 6202}
+#: Ring → the servers that it names, and in how many places there is what it leads to.
+RINGS: Final = {
+    "object": ("object", 3),
+    "object-1": ("object", 4),
+    "container": ("container", 3),
+    "account": ("account", 3),
+}
+_SWIFT_CONF: Final = """\
+[swift-hash]
+swift_hash_path_suffix = {hash}
+
+[storage-policy:0]
+name = gold
+default = yes
+
+[storage-policy:1]
+name = silver
+policy_type = erasure_coding
+ec_type = liberasurecode_rs_vand
+ec_num_data_fragments = 2
+ec_num_parity_fragments = 2
+"""
 _PIPELINE: Final = (
     "catch_errors gatekeeper healthcheck proxy-logging cache bulk tempurl authtoken keystoneauth copy container-quotas "
     "account-quotas slo dlo versioned_writes symlink proxy-logging proxy-server"
@@ -67,6 +89,7 @@ STORAGE_DAEMONS: Final = {
     "container-updater": "container",
     "object-server": "object",
     "object-replicator": "object",
+    "object-reconstructor": "object",
     "object-auditor": "object",
 }
 _UNIT: Final = """\
@@ -163,7 +186,7 @@ class OpenStack:
         shutil.copytree(proxy.folder / "opt" / "swift", host.folder / "opt" / "swift", symlinks=True)
         self._lab.add(host)
         host.run("sh", "-c", "mkdir -p /srv/node/sdb1 /srv/node/sdc1 /var/cache/swift && touch /etc/default/rsync")
-        for ring in _PORTS:
+        for ring in RINGS:
             content = proxy.run("base64", f"/etc/swift/{ring}.ring.gz")
             host.enter("root", ["sh", "-c", f"base64 -d > /etc/swift/{ring}.ring.gz"], {}, content)
         host.run("chown", "-R", "swift:", "/etc/swift", "/srv/node", "/var/cache/swift")
@@ -171,16 +194,13 @@ class OpenStack:
         return host
 
     def _add_swift(self, host: Host, daemons: dict[str, str]) -> None:
-        text = (
-            f"[swift-hash]\nswift_hash_path_suffix = {self._hash}\n\n[storage-policy:0]\nname = gold\ndefault = yes\n"
-        )
-        write_file(host, "/etc/swift/swift.conf", text)
+        write_file(host, "/etc/swift/swift.conf", _SWIFT_CONF.format(hash=self._hash))
         for name, conf in daemons.items():
             write_file(host, f"/etc/systemd/system/swift-{name}.service", _UNIT.format(name=name, conf=conf))
 
     def _build_rings(self, host: Host, storage: Sequence[str]) -> None:
-        for kind, port in _PORTS.items():
-            builder = RingBuilder(6, 3, 0)
+        for ring, (kind, places) in RINGS.items():
+            builder, port = RingBuilder(6, places, 0), _PORTS[kind]
             for number, (name, device) in enumerate((name, device) for name in storage for device in DEVICES):
                 zone = 1 + storage.index(name)
                 place = {"ip": ADDRESSES[name], "port": port, "replication_ip": ADDRESSES[name]}
@@ -188,8 +208,8 @@ class OpenStack:
                 builder.add_dev({"id": number, "region": 1, "zone": zone, "weight": 1.0, **place})
             builder.rebalance(seed=1)
             folder = host.folder / "files" / "etc" / "swift"
-            builder.save(str(folder / f"{kind}.builder"))
-            builder.get_ring().save(str(folder / f"{kind}.ring.gz"))
+            builder.save(str(folder / f"{ring}.builder"))
+            builder.get_ring().save(str(folder / f"{ring}.ring.gz"))
 
 
 def environments() -> list[Path]:
@@ -211,7 +231,9 @@ def _storage_conf(kind: str, port: int) -> str:
     pipeline = f"[pipeline:main]\npipeline = healthcheck recon {kind}-server"
     app = f"[app:{kind}-server]\nuse = egg:swift#{kind}"
     filters = "\n\n".join(f"[filter:{one}]\nuse = egg:swift#{one}" for one in ("healthcheck", "recon"))
-    daemons = "\n\n".join(f"[{kind}-{one}]\ninterval = 5" for one in ("replicator", "updater", "auditor"))
+    daemons = "\n\n".join(
+        f"[{kind}-{one}]\ninterval = 5" for one in ("replicator", "updater", "auditor", "reconstructor")
+    )
     return f"{default}\n\n{pipeline}\n\n{app}\n\n{filters}\n\n{daemons}\n"
 
 

@@ -1,6 +1,7 @@
 """The units in ``etc/systemd``, as systemd reads them where they are installed."""
 
 import configparser
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -9,6 +10,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 UNITS = sorted((ROOT / "etc" / "systemd").glob("*.service"))
+#: What the probe of the installation guide runs units by.
+SYSTEMCTL = ROOT / "tests" / "support" / "hosts" / "systemctl.py"
+PAGE = ROOT / "docs" / "install" / "index.md"
+#: What a service gives up; other directives say how it starts and ends.
+CONFINES = re.compile(r"(?:Capability|NoNew|Private|Protect|Restrict|SystemCall|UMask)\w*")
 
 
 @pytest.fixture
@@ -49,3 +55,11 @@ def test_a_unit_has_started_when_its_daemon_says_so(unit):
     text = unit.read_text().splitlines()
     assert "Type=notify" in text
     assert "Restart=on-failure" in text
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+def test_what_confines_a_unit_is_applied_by_the_probe_and_named_in_the_guide(unit):
+    named = {line.partition("=")[0] for line in unit.read_text().splitlines() if CONFINES.match(line)}
+    assert {name for name in named if f'"{name}"' not in SYSTEMCTL.read_text()} == set()
+    tried = PAGE.read_text().partition("Not tried")[0]
+    assert {name for name in named if f"`{name}=" not in tried} == set()

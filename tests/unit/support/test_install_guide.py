@@ -7,7 +7,7 @@ from tests.support.hosts.lab import ADDRESSES
 from tests.support.install.guide import GUIDE, Step, read_page
 
 PAGES = sorted(GUIDE.glob("*.md"))
-ROLES = {"controller", "proxy", "storage", "volumes", "horizon", "replica", "sentinel", *ADDRESSES}
+ROLES = {"controller", "proxy", "storage", "volumes", "files", "horizon", "replica", "sentinel", *ADDRESSES}
 #: As many as the table of placeholders has, in capitals as in OpenStack's own guides.
 PLACEHOLDER = re.compile(r"\b(?:[A-Z]+_PASS|NEW_VERSION)\b")
 
