@@ -60,7 +60,8 @@ class Unit:
         template, at, instance = self.name.removesuffix(".service").partition("@")
         parser = configparser.ConfigParser(strict=False, interpolation=None)
         parser.optionxform = str  # type: ignore[assignment, method-assign]
-        parser.read(folder / f"{template}{at}.service" for folder in reversed(UNITS))
+        files = dict.fromkeys((f"{template}{at}.service", self.name))  # DevStack's units are called as instances
+        parser.read(folder / file for file in files for folder in reversed(UNITS))
         if not parser.has_section("Service"):
             raise SystemExit(f"systemctl: no unit `{self.name}`")
         self.service = {
