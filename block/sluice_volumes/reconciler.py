@@ -26,6 +26,7 @@ from dataclasses import replace
 from typing import Final, TypeVar
 
 from sluice_core.errors import CallerError, NotFound, PeerError
+from sluice_core.process.logs import log_fields
 from sluice_volumes import messages
 from sluice_volumes.attachments import Attachments, Konnectors, Request
 from sluice_volumes.cinder.adapter import Cinder
@@ -88,13 +89,14 @@ class OperationReconciler:
         :raises CallerError: when Cinder or the konnector refuses it
         :raises PeerError: when it is unknown whether it was requested
         """
-        if claim.operation.what == ATTACH:
-            return self._attachments.attach(claim, request)
-        if claim.operation.what == DETACH:
-            return self._attachments.detach(claim, request)
-        if claim.operation.what == CALIBRATE:
-            return self.advance(claim.operation, claim.record)
-        return Outcome(ask_cinder(claim.operation, claim.record, request), claim.record)
+        with log_fields(operation=claim.operation.id):
+            if claim.operation.what == ATTACH:
+                return self._attachments.attach(claim, request)
+            if claim.operation.what == DETACH:
+                return self._attachments.detach(claim, request)
+            if claim.operation.what == CALIBRATE:
+                return self.advance(claim.operation, claim.record)
+            return Outcome(ask_cinder(claim.operation, claim.record, request), claim.record)
 
     def advance(self, operation: VolumeOperation, record: VolumeRecord | None) -> Outcome:
         """Bring an operation to the state of Cinder and the konnector; it is unchanged while Cinder works on it.
@@ -108,13 +110,14 @@ class OperationReconciler:
 
     def try_advance(self, operation: VolumeOperation, record: VolumeRecord | None) -> Outcome:
         """As :meth:`advance`: failed when it is refused, unchanged while Cinder or the konnector is unreachable."""
-        try:
-            return self.advance(operation, record)
-        except CallerError as error:
-            return Outcome(failed(operation, self._now(), str(error)), record)
-        except PeerError as error:
-            log.warning("operation `%s` on a volume waits: %s", operation.id, error)
-            return Outcome(operation, record)
+        with log_fields(operation=operation.id):
+            try:
+                return self.advance(operation, record)
+            except CallerError as error:
+                return Outcome(failed(operation, self._now(), str(error)), record)
+            except PeerError as error:
+                log.warning("operation `%s` on a volume waits: %s", operation.id, error)
+                return Outcome(operation, record)
 
     def _create(self, operation: VolumeOperation, record: VolumeRecord | None) -> Outcome:
         volume = self._made_volume(operation)

@@ -6,6 +6,7 @@ PUT with the parameters as JSON, and expects a status below 300.
 
 * Only hosts that the operator has listed are called (``sluice_core.connections.url_allowlist``); the connection goes to
   the address that the list admits.
+* Its request carries the id of the present request (``X-Openstack-Request-Id``).
 * A redirect is a failure.  Only the status of an answer is read.
 * An attempt ends at its time-out, which includes name resolution and TLS; after a few attempts the call fails.
 """
@@ -25,6 +26,7 @@ from urllib.parse import quote, urlsplit
 from sluice_core.connections.url_allowlist import BadUrl, UrlAllowlist, http_host
 from sluice_core.describe import PROXY, Scalar
 from sluice_core.messages.registry import HOLE, Activation
+from sluice_core.process.logs import REQUEST_ID, current_request
 
 #: The place of the filter's keyword in a URL.
 FILTER_HOLE: Final = "{filter}"
@@ -143,9 +145,10 @@ async def _attempt(call: ActivationCall, allowlist: UrlAllowlist, context: ssl.S
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         head = (
             f"PUT {path} HTTP/1.1\r\nHost: {parts.netloc}\r\nUser-Agent: sluice\r\nAccept: */*\r\n"
-            f"Content-Type: application/json\r\nContent-Length: {len(call.body)}\r\nConnection: close\r\n\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(call.body)}\r\nConnection: close\r\n"
         )
-        writer.write(head.encode("ascii") + call.body)
+        named = f"{REQUEST_ID}: {current_request()}\r\n" if current_request() else ""
+        writer.write(f"{head}{named}\r\n".encode("ascii") + call.body)
         await writer.drain()
         return await _status(reader)
     finally:

@@ -16,6 +16,7 @@ from sluice_core import activation
 from sluice_core.activation import ActivationCall, activate, activation_call, check_url, fill_url
 from sluice_core.connections.url_allowlist import BadUrl, UrlAllowlist
 from sluice_core.messages.registry import Activation
+from sluice_core.process.logs import log_fields
 
 HERE = UrlAllowlist(["127.0.0.1", "::1"])
 
@@ -236,3 +237,10 @@ def test_whatever_stands_in_a_hole_stays_inside_the_path(target, keyword):
 
 def test_the_body_is_that_of_our_own_deploy_call():
     assert activation.call_body({"b": 1, "a": "x"}) == b'{"params":{"a":"x","b":1},"place":"proxy"}'
+
+
+def test_the_request_that_a_call_is_made_for_is_named(service):
+    assert run(call_to(service)).done
+    with log_fields(request="req-1"):
+        assert run(call_to(service)).done
+    assert [headers.get("X-Openstack-Request-Id") for _, headers, _ in service.asked] == [None, "req-1"]

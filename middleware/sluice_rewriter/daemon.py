@@ -15,6 +15,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -73,16 +74,17 @@ class Rewriter:
         """
         self.context.start()
         while not self.stopped:
-            try:
-                busy = self._work_once()
-                on_ready()
-                self._pause = _FIRST_PAUSE
-            except PeerError as error:
-                log.warning("%s; again in %.0f s", error, self._pause)
-                busy = self._wait_after_fault()
-            except Exception:
-                log.exception("a bug; again in %.0f s", self._pause)
-                busy = self._wait_after_fault()
+            with ExitStack() as working:  # what it fails by is logged with its id
+                try:
+                    busy = self._work_once(working)
+                    on_ready()
+                    self._pause = _FIRST_PAUSE
+                except PeerError as error:
+                    log.warning("%s; again in %.0f s", error, self._pause)
+                    busy = self._wait_after_fault()
+                except Exception:
+                    log.exception("a bug; again in %.0f s", self._pause)
+                    busy = self._wait_after_fault()
             if not busy:
                 self._sleep(_INTERVAL)
 
@@ -95,9 +97,10 @@ class Rewriter:
         """End after the objects that are under way; may be called by a signal."""
         self.stopped = True
 
-    def _work_once(self) -> bool:
+    def _work_once(self, working: ExitStack) -> bool:
         """Work at one unit; False when there is none.
 
+        :param working: gets the log fields of its job
         :raises PeerError: when Swift or Redis is away
         """
         known = self.store.run(operations.JOBS.read_all(self.store.keys)).values()
@@ -108,6 +111,7 @@ class Rewriter:
             unit = self.store.run(operations.claim_unit(self.store.keys, job.id))
             if unit is not None:
                 self._last = _age(job)
+                working.enter_context(log_fields(rewrite=job.id))
                 self._work(job, unit)
                 return True
         return False
@@ -119,11 +123,12 @@ class Rewriter:
         self._collect_at = time.monotonic() + _COLLECTING
         keys = self.store.keys
         for job in jobs:
-            collection = self.store.run(read_collection(keys, job.request))
-            if collection.is_complete:
-                self.store.run(operations.begin_collected(keys, job, collection.accounts))
-            elif collection.problem and self.store.run(operations.fail_collecting(keys, job, collection.problem)):
-                log.error("rewrite `%s` has failed: %s", job.id, collection.problem)
+            with log_fields(rewrite=job.id):
+                collection = self.store.run(read_collection(keys, job.request))
+                if collection.is_complete:
+                    self.store.run(operations.begin_collected(keys, job, collection.accounts))
+                elif collection.problem and self.store.run(operations.fail_collecting(keys, job, collection.problem)):
+                    log.error("rewrite `%s` has failed: %s", job.id, collection.problem)
 
     def _work(self, job: RewriteJob, unit: RewriteUnit) -> None:
         end = time.monotonic() + TURN
@@ -132,8 +137,7 @@ class Rewriter:
         rewriter = ObjectRewriter(handler, self._pace(job, claim))
         worker = UnitWorker(self.store, SwiftClient(self.app), rewriter.rewrite, self.concurrency)
         try:
-            with log_fields(rewrite=job.id):
-                worker.work(job, claim)
+            worker.work(job, claim)
         finally:
             claim.release()
 

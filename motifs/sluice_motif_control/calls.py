@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from sluice_core.errors import CallerError, Conflict, Forbidden, NotFound, PeerError
+from sluice_core.process.logs import current_request
 from sluice_core.store.keys import Keys
 from sluice_core.store.operation import Operation, Script, decoded, scripted, timed_script
 from sluice_core.store.store import Store
@@ -160,7 +161,7 @@ class MotifClient:
         :raises PeerError: when no daemon runs, or none answers in time; what was asked may have happened then
         :raises CallerError: what the daemon refused, with its reason
         """
-        call = MotifCall(uuid.uuid4().hex, verb, arguments)
+        call = MotifCall(uuid.uuid4().hex, verb, arguments, current_request())
         keys = self._store.keys
         sent = self._store.run(_send(keys, call, timeout))
         if sent <= 0:

@@ -74,11 +74,13 @@ class MotifCall(Message):
 
     :param verb: one of :data:`VERBS`
     :param arguments: of the method of that name
+    :param request: the id of the API's request that it is for; empty from an older API
     """
 
     id: str
     verb: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    request: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from sluice_core.errors import CallerError, Conflict, PeerError, SluiceError
+from sluice_core.process.logs import log_fields
 from sluice_middleware.motifs.daemon_protocol import (
     ATTACH,
     CHANGE,
@@ -232,14 +233,24 @@ class WorkerServer:
             connection.settimeout(_PATIENCE)
             try:
                 raw = receive_frame(connection)
-                if raw is not None:
-                    self._calls.serve(WorkerCall.decode(raw), connection)
+                call = None if raw is None else WorkerCall.decode(raw)
             except OSError as error:
                 log.debug("a proxy worker is gone: %s", error)
+                return
             except PeerError as error:
                 log.warning("a call of a proxy worker is not understood: %s", error)
-            except Exception:
-                log.exception("a call of a proxy worker failed")
+                return
+            if call is not None:
+                with log_fields(request=call.request):
+                    self._answer(call, connection)
+
+    def _answer(self, call: WorkerCall, connection: socket.socket) -> None:
+        try:
+            self._calls.serve(call, connection)
+        except OSError as error:
+            log.debug("a proxy worker is gone: %s", error)
+        except Exception:
+            log.exception("a call of a proxy worker failed")
 
 
 def _listens(path: Path) -> bool:

@@ -20,6 +20,7 @@ from typing import Any, Final
 from sluice_block.datapath import loop_devices, processes
 from sluice_block.datapath.records import ATTACHED, BLOCK, VolumeAttachment
 from sluice_core.errors import Conflict, PeerError
+from sluice_core.process.logs import with_log_fields
 
 log = logging.getLogger(__name__)
 
@@ -91,7 +92,7 @@ class FioMeasurement:
         self._seconds = seconds
         self._state, self._phase, self._reason = RUNNING, _FILL.name, ""
         self._found: dict[str, float] = {}
-        self._thread = threading.Thread(target=self._run, name=f"fio on {device}", daemon=True)
+        self._thread = threading.Thread(target=with_log_fields(self._run), name=f"fio on {device}", daemon=True)
 
     def start(self) -> None:
         """Begin to measure."""

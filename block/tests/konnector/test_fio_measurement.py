@@ -17,6 +17,7 @@ from sluice_block.datapath.processes import wait_until
 from sluice_block.datapath.records import VolumeLimits
 from sluice_block.konnector.api import KonnectorApi
 from sluice_core.errors import PeerError
+from sluice_core.process.logs import TextFormatter
 from sluice_volumes.messages import FIGURES, StackStep
 
 pytestmark = pytest.mark.service
@@ -95,15 +96,17 @@ def kill_fio(device):
     return found is not None
 
 
-def test_a_fio_that_fails_is_why_it_was_not_measured_and_it_may_be_tried_again(machine, client):
+def test_a_fio_that_fails_is_why_it_was_not_measured_and_it_may_be_tried_again(machine, client, caplog):
+    caplog.handler.setFormatter(TextFormatter("%(context)s %(message)s"))
     volume = machine.attach()
     path = f"/volumes/{volume.attachment.volume}/measure"
-    client.post(path, json={"seconds": 60})
+    request = client.post(path, json={"seconds": 60}).headers["X-Openstack-Request-Id"]
     assert wait_until(lambda: kill_fio(volume.device()), LIMIT)
     assert wait_until(lambda: client.get(path).json["state"] != "running", LIMIT)
     found = client.get(path).json
     assert (found["state"], found["reason"][:6]) == ("failed", "fio, `")
     assert "read_bw" not in found
+    assert f" [{request}] `{volume.device()}` is not measured: fio, `" in caplog.text
     assert wait_until(lambda: not loop_devices.users(volume.device()), LIMIT)
     assert client.post(path, json={"seconds": 1}).json["state"] == "running"
     assert wait_until(lambda: client.get(path).json["state"] == "measured", LIMIT)

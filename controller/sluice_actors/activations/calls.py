@@ -29,6 +29,7 @@ from sluice_core.connections.url_allowlist import UrlAllowlist
 from sluice_core.errors import DecodeError
 from sluice_core.messages.policies import Assignment, Change, Entry
 from sluice_core.messages.registry import ACTIVATION, CALL_DONE, CALL_FAILED, Activation, ServiceState
+from sluice_core.process.logs import log_fields, request_id
 from sluice_core.store.store import AsyncStore
 
 log = logging.getLogger(__name__)
@@ -223,20 +224,24 @@ class Activations(Service):
                 continue
             pending = self._waiting.pop(about)
             self._busy.add(about)
-            try:
-                outcome = await activate(pending.call, self.allowlist)
-            finally:
-                self._busy.discard(about)
-                self._work.set()  # the next call about this assignment may start now
-            if outcome.done:
-                self.counts.done += 1
-            else:
-                self.counts.failed += 1
-                log.error(
-                    "activation for `%s` failed after %d attempts: %s", about[0], outcome.attempts, outcome.reason
-                )
+            with log_fields(request=request_id("")):
+                outcome = await self._make(about, pending)
             if pending.state is not None and about not in self._waiting:
                 self._conclude(about, pending, outcome)
+
+    async def _make(self, about: CallKey, pending: _PendingCall) -> Outcome:
+        """Make a call, and count and log how it ended."""
+        try:
+            outcome = await activate(pending.call, self.allowlist)
+        finally:
+            self._busy.discard(about)
+            self._work.set()  # the next call about this assignment may start now
+        if outcome.done:
+            self.counts.done += 1
+        else:
+            self.counts.failed += 1
+            log.error("activation for `%s` failed after %d attempts: %s", about[0], outcome.attempts, outcome.reason)
+        return outcome
 
     def _conclude(self, about: CallKey, pending: _PendingCall, outcome: Outcome) -> None:
         """Keep the answer of the service, and schedule a failed call again."""

@@ -26,6 +26,7 @@ from sluice_actors.runtime.services import Ownership, Service, Spawn, repeat_whi
 from sluice_core.errors import CallerError, NotFound, PeerError
 from sluice_core.messages.events import VOLUME_FAILED
 from sluice_core.messages.nodes import NodeReport
+from sluice_core.process.logs import log_fields, request_id
 from sluice_core.store.store import AsyncStore
 from sluice_volumes import operations
 from sluice_volumes.cinder.adapter import Cinder
@@ -92,10 +93,14 @@ class Confirmations(_KonnectorService):
         """
         for volume, attachment in report.unconfirmed_volumes.items():
             if volume not in leaving:
-                try:
-                    await self._answer(konnector, report.node, volume, attachment)
-                except (CallerError, PeerError) as error:
-                    log.warning("node `%s` asks about volume `%s` and is not answered: %s", report.node, volume, error)
+                with log_fields(request=request_id("")):
+                    await self._try_answer(konnector, report.node, volume, attachment)
+
+    async def _try_answer(self, konnector: Konnector, node: str, volume: str, attachment: str) -> None:
+        try:
+            await self._answer(konnector, node, volume, attachment)
+        except (CallerError, PeerError) as error:
+            log.warning("node `%s` asks about volume `%s` and is not answered: %s", node, volume, error)
 
     async def _answer(self, konnector: Konnector, node: str, volume: str, attachment: str) -> None:
         """
@@ -146,7 +151,8 @@ class Revocations(_KonnectorService):
         konnectors = self.konnectors(urls)
         for one in untold:
             if one.data["node"] in urls:
-                await self._revoke(konnectors(one.data["node"]), one)
+                with log_fields(operation=one.id, request=request_id("")):
+                    await self._revoke(konnectors(one.data["node"]), one)
 
     async def _revoke(self, konnector: Konnector, operation: VolumeOperation) -> None:
         node, volume = operation.data["node"], operation.volume

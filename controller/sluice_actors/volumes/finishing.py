@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from sluice_actors.runtime.services import Ownership, Service, Spawn, repeat_while_owned
+from sluice_core.process.logs import log_fields, request_id
 from sluice_core.store.store import AsyncStore
 from sluice_volumes import operations
 from sluice_volumes.cinder.adapter import Cinder
@@ -70,5 +71,6 @@ class OperationFinisher(Service):
         before = None
         if claimed.volume:
             before = await self.store.run(operations.RECORDS.read(self.store.keys, claimed.volume))
-        outcome = await asyncio.to_thread(reconciler.try_advance, claimed, before)
+        with log_fields(request=request_id("")):
+            outcome = await asyncio.to_thread(reconciler.try_advance, claimed, before)
         await save_outcome_async(self.store, claimed, outcome, before)

@@ -7,14 +7,17 @@ in every process and for every formatter.
 * A process of Sluice calls :func:`start_logging`, which quotes the records of libraries, too.
 * In Swift's servers Sluice's middlewares call :func:`quote_our_records`; Swift's own records are unchanged.
 
-A record has the context of the process: the fields of :func:`log_fields`, such as the id of a request.  In text they
-stand in brackets before the message, in JSON they are fields of the object.
+A record has the context of the process: the fields of :func:`log_fields`.  In text they stand in brackets before the
+message, in JSON they are fields of the object.  Fields are ``request`` (the id of a call, which travels with the calls
+that it makes), ``operation`` and ``rewrite`` (the ids of jobs).  Threads and green threads start without fields, except
+with those of :func:`with_log_fields`; tasks of asyncio inherit them.
 """
 
 from __future__ import annotations
 
 import contextlib
 import contextvars
+import functools
 import json
 import logging
 import re
@@ -22,9 +25,12 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, ParamSpec, TypeVar
 
 from sluice_core.options import Option, OptionError
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 FORM: Final = "%(asctime)s %(levelname)s %(name)s:%(context)s %(message)s"
 #: Lines of text, and one JSON object per line.
@@ -62,12 +68,29 @@ def request_id(given: str) -> str:
 
 @contextlib.contextmanager
 def log_fields(**fields: str) -> Iterator[None]:
-    """Give ``fields`` to all records that are made within the block, besides those of the enclosing blocks."""
-    before = _fields.set({**_fields.get(), **fields})
+    """Give ``fields`` to all records that are made within the block, besides those of the enclosing blocks.
+
+    A field without a value is left out.
+    """
+    before = _fields.set({**_fields.get(), **{name: value for name, value in fields.items() if value}})
     try:
         yield
     finally:
         _fields.reset(before)
+
+
+def with_log_fields(function: Callable[P, T]) -> Callable[P, T]:
+    """``function``, for another thread to call: its records have the fields of the present block."""
+    fields = _fields.get()
+    if not fields:
+        return function
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        with log_fields(**fields):
+            return function(*args, **kwargs)
+
+    return call
 
 
 def current_request() -> str:
@@ -84,7 +107,7 @@ class TextFormatter(logging.Formatter):
     def formatMessage(self, record: logging.LogRecord) -> str:
         """logging calls this with the message filled in."""
         fields = _fields.get()
-        record.context = f" [{' '.join(fields.values())}]" if fields else ""
+        record.context = one_line(f" [{' '.join(fields.values())}]") if fields else ""
         record.message = one_line(record.message)
         return super().formatMessage(record)
 

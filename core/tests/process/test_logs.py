@@ -4,6 +4,7 @@ import json
 import logging
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -17,6 +18,7 @@ from sluice_core.process.logs import (
     one_line,
     request_id,
     start_logging,
+    with_log_fields,
 )
 
 HIDDEN = "AUTH_a/\0versions\0photos/a\nb\x1b[31m\u2028\x9fc\x7f"
@@ -144,3 +146,39 @@ def test_a_record_carries_the_fields_of_the_blocks_around_it():
     assert (said["request"], said["operation"]) == (GIVEN, "o1")
     assert "sluice.x: said" in TextFormatter().format(plain)
     assert current_request() == ""
+
+
+def shown():
+    return TextFormatter("%(name)s:%(context)s %(message)s").format(
+        logging.LogRecord("sluice.x", logging.INFO, __file__, 1, "said", (), None)
+    )
+
+
+def in_a_thread(function):
+    found = []
+    thread = threading.Thread(target=lambda: found.append(function()))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def test_a_thread_has_the_fields_that_it_is_given():
+    with log_fields(request=GIVEN, operation="o1"):
+        given = with_log_fields(shown)
+        assert in_a_thread(shown) == "sluice.x: said"
+    assert in_a_thread(given) == f"sluice.x: [{GIVEN} o1] said"
+    assert shown() == "sluice.x: said"
+
+
+def test_without_fields_a_function_stays_what_it_is():
+    assert with_log_fields(shown) is shown
+
+
+def test_a_field_without_a_value_is_left_out():
+    with log_fields(request=""):
+        assert shown() == "sluice.x: said"
+
+
+def test_a_field_is_part_of_one_line():
+    with log_fields(request="a\nb"):
+        assert shown() == r"sluice.x: [a\nb] said"

@@ -10,7 +10,7 @@ from typing import Final, Self
 from sluice_core.errors import PeerError, SluiceError
 from sluice_middleware.motifs.daemon_protocol import REPORT, WorkerCall, WorkerReply, receive_frame, send_frame
 from sluice_middleware.swift import green
-from sluice_middleware.wsgi.response import OwnersError, RefusedRequest
+from sluice_middleware.wsgi.response import Env, OwnersError, RefusedRequest
 
 #: Seconds for a connection, and for each frame; the daemon gives up a template that makes nothing for 60.
 _CONNECT: Final = 5.0
@@ -19,6 +19,11 @@ PATIENCE: Final = 75.0
 RETRY_AFTER: Final = 5
 #: Objects of either kind that are told of in a second.
 MOST: Final = 1000
+
+
+def transaction_of(env: Env) -> str:
+    """Swift's id of the request that is served, for the daemon's log; empty outside of Swift's servers."""
+    return str(env.get("swift.trans_id") or "")
 
 
 class DaemonAway(OwnersError):

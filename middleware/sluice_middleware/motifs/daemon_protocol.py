@@ -52,6 +52,7 @@ class WorkerCall(Message):
     :param opens: how often objects were read, what was read last at the end, of ``REPORT``
     :param changed: objects that clients wrote or deleted, with motifs or without, of ``REPORT``
     :param verify: what is proven before (``sluice_motifs.contraction.contractor``), of ``CONTRACT``
+    :param request: Swift's id of the transaction that it is for; empty for none
     """
 
     kind: str
@@ -67,6 +68,7 @@ class WorkerCall(Message):
     verify: str = "head"
     opens: Mapping[str, int] = field(default_factory=dict)
     changed: tuple[str, ...] = ()
+    request: str = ""
 
 
 @dataclass(frozen=True, slots=True)

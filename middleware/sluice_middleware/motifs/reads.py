@@ -31,7 +31,7 @@ from types import SimpleNamespace
 from typing import Final
 
 from sluice_core.errors import PeerError, SluiceError
-from sluice_middleware.motifs.daemon_client import RETRY_AFTER, DaemonClient, GrantedCall, ItemReports
+from sluice_middleware.motifs.daemon_client import RETRY_AFTER, DaemonClient, GrantedCall, ItemReports, transaction_of
 from sluice_middleware.motifs.daemon_protocol import EXPAND, OPEN, WorkerCall
 from sluice_middleware.motifs.object_views import ObjectViews, item_name, view_of
 from sluice_middleware.swift.proxy_api import Request, close_if_possible
@@ -123,39 +123,41 @@ class MotifReads:
         headers = sysmeta.plain_headers(answer.headers, view.plain.size)
         whole = _is_for_the_whole(env)
         if stale and whole:
-            self._wait(view)
+            self._wait(env, view)
         if not stale:
             if env.get("swift.source") in COPY_SOURCES and "HTTP_RANGE" not in env and self._is_exact(view):
-                lazy = LazyBody(lambda: self._open(view, new_content=True))
+                lazy = LazyBody(lambda: self._open(env, view, new_content=True))
                 return UpstreamResponse.build(answer.status, self._marked(env, view, headers, 200), lazy)
             if "," in env.get("HTTP_RANGE", ""):
                 # parts are asked for one by one while they are sent, and may be in their place by then
-                self._wait(view)
+                self._wait(env, view)
             if Request(env).range is not None:  # a malformed one is for the whole object
-                one_range = SimpleNamespace(app_iter_range=partial(self._open, view))
+                one_range = SimpleNamespace(app_iter_range=partial(self._open, env, view))
                 plain = view.plain
                 return UpstreamResponse.build(*respond_ranges(env, headers, plain.size, plain.digest, one_range))
-        granted = self._open(view, new_content=not whole)
+        granted = self._open(env, view, new_content=not whole)
         if stale or not granted.reply.same:
             headers = [(name, value) for name, value in headers if name.lower() not in _OF_THE_OLD]
         return UpstreamResponse.build("200 OK", headers, granted)
 
-    def _wait(self, view: ItemView) -> None:
+    def _wait(self, env: Env, view: ItemView) -> None:
         """Until the bytes are in their place.
 
         :raises NotAnswered: then
         """
-        self._daemon.call(WorkerCall(EXPAND, view.name)).close()
+        self._daemon.call(WorkerCall(EXPAND, view.name, request=transaction_of(env))).close()
         raise NotAnswered(f"`{view.name}` changes again and again")
 
-    def _open(self, view: ItemView, start: int = 0, stop: int | None = None, new_content: bool = False) -> GrantedCall:
+    def _open(
+        self, env: Env, view: ItemView, start: int = 0, stop: int | None = None, new_content: bool = False
+    ) -> GrantedCall:
         """The bytes that the daemon makes; the first are there, since what ends later can only be cut.
 
         :param new_content: whether others will do than those that the object had
         :raises NotAnswered: when the bytes are in their place by now, or are not made after all
         """
         sources = tuple(sources_by_name(view.record.motifs, view.name, self._templates))
-        granted = self._daemon.call(WorkerCall(OPEN, view.name, start, stop, sources))
+        granted = self._daemon.call(WorkerCall(OPEN, view.name, start, stop, sources, request=transaction_of(env)))
         if granted.reply.status != 200:
             granted.close()
             raise NotAnswered(f"`{view.name}` changes again and again")
@@ -165,7 +167,7 @@ class MotifReads:
             raise NotAnswered(f"`{view.name}` cannot be read: {error}") from error
         if not granted.reply.same and not new_content:
             granted.close()
-            self._wait(view)
+            self._wait(env, view)
         return granted
 
     def _is_exact(self, view: ItemView) -> bool:

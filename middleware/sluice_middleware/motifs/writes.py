@@ -21,7 +21,7 @@ from sluice_core.describe import MOTIF
 from sluice_core.messages.elasticity import ATTACH as MOTIF_KEYWORD
 from sluice_core.resolve import Candidates
 from sluice_middleware.motifs.attachments import HEADER_ENV, parse_attachments
-from sluice_middleware.motifs.daemon_client import DaemonAway, DaemonClient, ItemReports
+from sluice_middleware.motifs.daemon_client import DaemonAway, DaemonClient, ItemReports, transaction_of
 from sluice_middleware.motifs.daemon_protocol import ATTACH, CHANGE, COPY, WorkerCall, WorkerReply
 from sluice_middleware.motifs.object_views import ObjectViews, item_name, target_of
 from sluice_middleware.motifs.reads import COPY_SOURCES
@@ -83,7 +83,7 @@ class MotifWrites:
         """
         try:
             if self._is_marked(env, target) and self._accepted(self._app, env):
-                self._daemon.call(WorkerCall(CHANGE, item_name(target))).close()
+                self._daemon.call(WorkerCall(CHANGE, item_name(target), request=transaction_of(env))).close()
             yield
         finally:
             if env["REQUEST_METHOD"] != "POST":
@@ -130,7 +130,9 @@ class MotifWrites:
         if not wanted or not self._accepted(self._app, env):
             return
         identity = identity_of(env, target[0])
-        call = WorkerCall(ATTACH, item_name(target), motifs=tuple(wanted), identity=identity, fresh=True)
+        call = WorkerCall(
+            ATTACH, item_name(target), motifs=tuple(wanted), identity=identity, fresh=True, request=transaction_of(env)
+        )
         try:
             with self._daemon.call(call) as granted:
                 env[sysmeta.MOTIF_ENV] = granted.reply.record
@@ -159,7 +161,14 @@ class MotifWrites:
         motifs = parse_attachments(value, self._templates)
         if not self._accepted(self._app, env):
             return None  # Swift refuses it
-        call = WorkerCall(ATTACH, item_name(target), motifs=motifs, identity=identity_of(env, target[0]), fresh=fresh)
+        call = WorkerCall(
+            ATTACH,
+            item_name(target),
+            motifs=motifs,
+            identity=identity_of(env, target[0]),
+            fresh=fresh,
+            request=transaction_of(env),
+        )
         with self._daemon.call(call) as granted:
             return granted.reply
 
@@ -176,7 +185,12 @@ class MotifWrites:
         if source is None or source[0] != target[0] or is_interpreted(env) or not self._accepted(self._app, env):
             return None
         call = WorkerCall(
-            COPY, copied["n"], to=item_name(target), identity=identity_of(env, target[0]), item_version=copied["v"]
+            COPY,
+            copied["n"],
+            to=item_name(target),
+            identity=identity_of(env, target[0]),
+            item_version=copied["v"],
+            request=transaction_of(env),
         )
         try:
             granted = self._daemon.call(call)

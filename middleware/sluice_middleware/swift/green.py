@@ -2,6 +2,8 @@
 
 Swift is about to leave eventlet; it moved every use behind ``swift.common.concurrency``, and so
 everything of that kind is here: calls in real threads, timers, wake-ups between threads.
+
+A call that is started here logs with the fields of the one that starts it (``sluice_core.process.logs``).
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ from swift.common.concurrency import (
     trampoline,
 )
 
+from sluice_core.process.logs import with_log_fields
+
 S = TypeVar("S")
 T = TypeVar("T")
 #: What threads of :func:`start_thread` are called.
@@ -48,18 +52,18 @@ class Pending(Protocol):
 
 def run_in_thread(function: Callable[..., T], *args: Any) -> T:
     """Run ``function`` in a real thread while other green threads go on (about 100 µs)."""
-    result: T = tpool.execute(function, *args)
+    result: T = tpool.execute(with_log_fields(function), *args)
     return result
 
 
 def map_concurrently(function: Callable[[S], T], items: Iterable[S], most: int) -> list[T]:
     """Results of ``function`` for each item, in their order; up to ``most`` green threads work at once."""
-    return list(GreenPool(most).imap(function, items))
+    return list(GreenPool(most).imap(with_log_fields(function), items))
 
 
 def start_in_thread(function: Callable[..., T], *args: Any) -> Pending:
     """Like :func:`run_in_thread`, but return at once."""
-    pending: Pending = spawn(tpool.execute, function, *args)
+    pending: Pending = spawn(tpool.execute, with_log_fields(function), *args)
     return pending
 
 
@@ -112,7 +116,7 @@ def each_second(function: Callable[[], None]) -> None:
 
 def start_green(function: Callable[..., Any], *args: Any) -> Pending:
     """Run ``function`` in a green thread of its own, from the next moment on that this one waits."""
-    pending: Pending = spawn(function, *args)
+    pending: Pending = spawn(with_log_fields(function), *args)
     return pending
 
 

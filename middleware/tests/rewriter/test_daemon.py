@@ -3,17 +3,21 @@
 import json
 import logging
 import time
+from contextlib import ExitStack
 from types import SimpleNamespace
 
 import pytest
 from tests.support.recordings.redis_answers import redis_away
 
+from sluice_core.process.logs import TextFormatter
 from sluice_core.resolve import Candidates
 from sluice_core.store.records import Head
 from sluice_middleware.swift.proxy_api import Request, Response
 from sluice_middleware.wsgi import sysmeta
 from sluice_rewriter import daemon
 from sluice_rewriter.daemon import Rewriter, in_turn
+from sluice_rewriter.object_rewriter import ObjectRewriter
+from sluice_rewriter.unit_worker import UnitWorker
 from sluice_rewrites import accounts, operations
 from sluice_rewrites.accounts import AccountReport, add_accounts, open_request, write_report
 from sluice_rewrites.messages import COLLECTING, DONE, FAILED, PAUSED, PLAIN, RUNNING, RewriteJob
@@ -47,6 +51,9 @@ class Context:
     lookup = SimpleNamespace(candidates=lambda target: Candidates(()))
     reader = SimpleNamespace(problem="", position=Head)
 
+    def start(self):
+        pass
+
     def refresh(self):
         pass
 
@@ -65,6 +72,11 @@ def order(store, *jobs):
         store.run(operations.create_job(store.keys, one))
 
 
+def work_once(rewriter):
+    with ExitStack() as working:
+        return rewriter._work_once(working)
+
+
 def states(store):
     return {name: one.state for name, one in store.run(operations.JOBS.read_all(store.keys)).items()}
 
@@ -81,7 +93,7 @@ def test_a_job_of_a_low_rate_does_not_hold_back_a_later_one(rewriter, store, mon
     order(store, job("slow", 1, max_objects=0.01), job("quick", 2), job("paused", 3, PAUSED))
     with caplog.at_level(logging.ERROR):
         for _ in range(5):
-            rewriter._work_once()
+            work_once(rewriter)
     assert states(store) == {"slow": RUNNING, "quick": DONE, "paused": PAUSED}
     progress = store.run(operations.read_progress(store.keys, "slow"))
     assert progress.counts.seen <= 1, "the first object needs no wait, the others are not begun"
@@ -95,7 +107,7 @@ def test_a_job_whose_objects_wait_longer_than_a_turn_goes_on_all_the_same(rewrit
     end = time.monotonic() + 30
     while states(store) != {"slow": DONE}:
         assert time.monotonic() < end, "places were taken and not used"
-        rewriter._work_once()
+        work_once(rewriter)
     progress = store.run(operations.read_progress(store.keys, "slow"))
     assert progress.counts.seen == len(NAMES)
     assert progress.ended - progress.started > 0.4 * (len(NAMES) - 1) - operations.BURST - 0.1
@@ -106,6 +118,28 @@ def test_without_redis_nothing_waits_for_the_rate_and_nothing_is_begun(rewriter,
     wait = rewriter._pace(job("slow", max_objects=1), claim)
     monkeypatch.setattr(rewriter, "store", SimpleNamespace(keys=store.keys, run=_raise))
     assert not wait(1)
+
+
+def test_what_a_rewrite_fails_by_is_logged_with_its_id(rewriter, store, monkeypatch, caplog):
+    caplog.handler.setFormatter(TextFormatter("%(levelname)s%(context)s %(message)s"))
+    monkeypatch.setattr(rewriter, "_sleep", rewriter.stop)
+    monkeypatch.setattr(UnitWorker, "work", lambda worker, job, claim: _raise(job))
+    order(store, job("j1"))
+    rewriter.run()
+    assert caplog.text.startswith("WARNING [j1] redis at `127.0.0.1:1`")
+
+
+def test_what_a_green_thread_of_a_rewrite_says_has_its_id(rewriter, store, monkeypatch, caplog):
+    caplog.handler.setFormatter(TextFormatter("%(levelname)s%(context)s %(message)s"))
+    monkeypatch.setattr(ObjectRewriter, "_attempt", _fail)
+    order(store, job("j1"))
+    while states(store) != {"j1": DONE}:
+        work_once(rewriter)
+    assert "ERROR [j1] object `AUTH_j1/c/o0` is not rewritten" in caplog.text
+
+
+def _fail(*_):
+    raise ZeroDivisionError
 
 
 def _raise(operation):
@@ -129,19 +163,19 @@ def collecting(store, rewriter, monkeypatch):
 def test_a_job_for_the_cluster_waits_for_the_accounts_of_all_storage_nodes(collecting, store):
     """It was done when it had gone over the accounts that Redis happened to know."""
     for _ in range(3):
-        assert not collecting._work_once()
+        assert not work_once(collecting)
     assert states(store) == {"j": COLLECTING}
     store.run(add_accounts(store.keys, ["AUTH_b"]))
     store.run(write_report(store.keys, AccountReport("n2", ("r",), RING, RING[1:])))
     while states(store) != {"j": DONE}:
-        collecting._work_once()
+        work_once(collecting)
     progress = store.run(operations.read_progress(store.keys, "j"))
     assert (progress.accounts, progress.listings) == (2, 0)
 
 
 def test_a_job_for_the_cluster_fails_when_a_storage_node_stays_silent(collecting, store, monkeypatch, caplog):
     monkeypatch.setattr(accounts, "PATIENCE", 0.0)
-    collecting._work_once()
+    work_once(collecting)
     assert states(store) == {"j": FAILED}
     reason = store.run(operations.read_progress(store.keys, "j")).reason
     assert reason.startswith(

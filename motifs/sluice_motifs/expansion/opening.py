@@ -19,6 +19,7 @@ from typing import Final
 
 from sluice_core.errors import PeerError
 from sluice_core.messages.events import MOTIF_DETACHED, MOTIF_MISMATCH
+from sluice_core.process.logs import with_log_fields
 from sluice_motifs.api import ExpansionError
 from sluice_motifs.dependencies.freshness import Freshness, SourceState, Templates
 from sluice_motifs.expansion.calls import OTHER_BYTES
@@ -222,7 +223,7 @@ class Openings:
                 release(self._leases, lease)
                 if turns is not None:
                     turns.release(name)
-        self._config.spawn(lambda: self._make(active, lease, chain, turns))
+        self._config.spawn(with_log_fields(lambda: self._make(active, lease, chain, turns)))
         return Opened(view, active, self)
 
     def _make(

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from sluice_core.errors import DecodeError, PeerError, SluiceError
+from sluice_core.process.logs import log_fields
 from sluice_core.store.operation import Operation
 from sluice_core.store.store import Store
 from sluice_motif_control.calls import (
@@ -103,8 +104,9 @@ class CallServer:
     def _serve(self, taken: bytes) -> None:
         try:
             call = taken_call(taken)
-            answer = self._answer(call)
-            self._try(answer_call(self._store.keys, self.daemon.name, taken, call.id, answer))
+            with log_fields(request=call.request or call.id):
+                answer = self._answer(call)
+                self._try(answer_call(self._store.keys, self.daemon.name, taken, call.id, answer))
         except DecodeError as error:  # of an API that is newer; it waits in vain
             log.error("skipped a call: %s", error)
             self._try(drop_call(self._store.keys, self.daemon.name, taken))

@@ -6,10 +6,12 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Final
 
 from sluice_core.errors import NotFound, PeerError, SluiceError
+from sluice_core.process.logs import log_fields, with_log_fields
 from sluice_core.store.store import Store
 from sluice_motif_control.calls import MotifCalls
 from sluice_motif_control.messages import DONE, RUNNING, MotifOperation
@@ -50,14 +52,16 @@ class OperationWorker:
     def run(self) -> None:
         """Work until stopped."""
         while not self._stopping.wait(_POLL):
-            try:
-                claimed = self._store.run(claim_operation(self._store.keys, self._daemon))
-                if claimed is not None:
-                    self._work(replace(claimed, expanded=0, failed=0, bytes=0, examples=()))
-            except PeerError as error:
-                log.warning("operations: %s", error)
-            except Exception:  # whatever the storage raises, the next one is tried, or this one again
-                log.exception("an operation failed")
+            with ExitStack() as working:  # what it fails by is logged with its id
+                try:
+                    claimed = self._store.run(claim_operation(self._store.keys, self._daemon))
+                    if claimed is not None:
+                        working.enter_context(log_fields(operation=claimed.id))
+                        self._work(replace(claimed, expanded=0, failed=0, bytes=0, examples=()))
+                except PeerError as error:
+                    log.warning("operations: %s", error)
+                except Exception:  # whatever the storage raises, the next one is tried, or this one again
+                    log.exception("an operation failed")
 
     def _work(self, operation: MotifOperation) -> None:
         names = sorted(self._calls.contracted(scope_prefix(operation)))
@@ -84,10 +88,11 @@ class OperationWorker:
         """The operation as it is, now and then until all is done."""
         yield operation
         under_way: dict[Future[object], tuple[str, int]] = {}
+        expand = with_log_fields(self._calls.expand)
         due = self._now() + _PERIOD
         while not self._stopping.is_set():
             while len(under_way) < AT_ONCE and (item := next(names, None)) is not None:
-                under_way[pool.submit(self._calls.expand, item[0])] = item
+                under_way[pool.submit(expand, item[0])] = item
             if not under_way:
                 break
             done, _ = wait(under_way, _PERIOD, FIRST_COMPLETED)

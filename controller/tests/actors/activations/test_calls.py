@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 
 import pytest
 from tests.support.actors.host import HostScenario, wait_until
@@ -12,6 +13,7 @@ from sluice_core.connections.url_allowlist import UrlAllowlist
 from sluice_core.describe import SERVICE
 from sluice_core.messages.policies import Change
 from sluice_core.messages.registry import Activation, Term
+from sluice_core.process.logs import TextFormatter
 from sluice_core.store.records import Draft
 from sluice_core.testing import assignment
 
@@ -21,6 +23,7 @@ class Service:
 
     def __init__(self):
         self.asked = []
+        self.heads = []
         self.status = 204
         self.open = asyncio.Event()
         self.open.set()
@@ -42,6 +45,7 @@ class Service:
         )
         body = json.loads(await reader.readexactly(length))
         self.asked.append((head.split()[1], body))
+        self.heads.append(head)
         self.news.set()
         await self.open.wait()
         writer.write(b"HTTP/1.1 %d x\r\nContent-Length: 0\r\n\r\n" % self.status)
@@ -145,6 +149,19 @@ def test_a_host_that_is_not_on_the_allowlist_is_not_called(allowlist, caplog):
 
     run_scenario(story, allowlist)
     assert "127.0.0.1" in caplog.text
+
+
+def test_a_service_and_the_log_have_the_id_of_the_call(caplog):
+    caplog.handler.setFormatter(TextFormatter("%(context)s %(message)s"))
+
+    async def story(service, activations):
+        service.status = 403
+        activations.committed([action()], [])
+        await settled(activations, 1)
+        (request,) = re.findall("(?m)^X-Openstack-Request-Id: (req-[0-9a-f-]{36})\r$", service.heads[0])
+        assert f" [{request}] activation for `{action().id}` failed" in caplog.text
+
+    run_scenario(story)
 
 
 def test_a_service_that_refuses_is_counted_and_logged(caplog):

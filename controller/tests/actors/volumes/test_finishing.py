@@ -1,6 +1,7 @@
 """Abandoned operations, finished by an actor host on a real Redis."""
 
 import asyncio
+import re
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ from tests.support.actors.ownership import SingleHost
 from sluice_actors.volumes.finishing import GRACE, OperationFinisher
 from sluice_core.errors import PeerError
 from sluice_core.messages.nodes import NodeReport
+from sluice_core.process.logs import TextFormatter, current_request
 from sluice_core.store.store import AsyncStore
 from sluice_volumes import operations
 from sluice_volumes.konnector_client import KonnectorAway
@@ -193,3 +195,24 @@ def test_a_pool_is_measured_although_nobody_asks_again(story):
         assert (kept.read_bw, kept.node, kept.by, kept.at) == (9e7, "n1", "alice", world.now)
 
     story(scenario)
+
+
+def test_what_waits_is_logged_with_its_operation_and_the_id_that_the_konnector_gets(story, monkeypatch, caplog):
+    caplog.handler.setFormatter(TextFormatter("%(context)s %(message)s"))
+    asked = []
+
+    def detach(volume):
+        asked.append(current_request())
+        raise PeerError("answers 500")
+
+    async def scenario(world):
+        await world.store.report(NodeReport("n1", "h", 1, konnector="https://n1"))
+        monkeypatch.setattr(world.konnector, "detach", detach)
+        data = {"node": "n1", "attachment": "a1"}
+        await world.order(replace(ORDER, what=DETACH, volume="v1", data=data, step="asked"))
+        assert (await world.finished()).state == UNDER_WAY
+
+    story(scenario)
+    (request,) = asked
+    assert re.fullmatch(r"req-[0-9a-f-]{36}", request)
+    assert f" [{request} o1] operation `o1` on a volume waits: answers 500\n" in caplog.text

@@ -1,6 +1,7 @@
 """Konnectors that are reachable again get the revocations that they missed, on a real Redis."""
 
 import asyncio
+import re
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ from tests.support.actors.ownership import SingleHost
 from sluice_actors.volumes.attachments import Revocations
 from sluice_core.errors import PeerError
 from sluice_core.messages.nodes import NodeReport
+from sluice_core.process.logs import TextFormatter
 from sluice_core.store.store import AsyncStore
 from sluice_volumes import operations
 from sluice_volumes.messages import DETACH, DONE, VolumeOperation
@@ -83,7 +85,9 @@ def test_a_node_that_is_silent_is_not_asked(story):
     story(scenario)
 
 
-def test_a_konnector_that_fails_is_told_later(story):
+def test_a_konnector_that_fails_is_told_later(story, caplog):
+    caplog.handler.setFormatter(TextFormatter("%(context)s %(message)s"))
+
     async def scenario(world):
         await world.report()
         world.konnector.faults["revoke"] = PeerError("answers 500")
@@ -91,6 +95,7 @@ def test_a_konnector_that_fails_is_told_later(story):
         assert await world.told()
 
     story(scenario)
+    assert re.search(r" \[o1 req-[0-9a-f-]{36}\] node `n1` is not told that it lost volume `v1`", caplog.text)
 
 
 def test_a_konnector_that_has_the_volume_anew_keeps_it(story):

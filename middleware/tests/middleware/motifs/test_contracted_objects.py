@@ -175,6 +175,12 @@ def test_the_daemon_is_told_what_the_object_is_made_from(stack, daemon):
     assert [one.sources for one in daemon.calls] == [("AUTH_a/c/one", "AUTH_a/c/two")]
 
 
+def test_the_daemon_is_told_the_id_of_the_request(stack, daemon):
+    daemon.answer = making
+    stack("GET", PATH, env={"swift.trans_id": "tx0123"})
+    assert [one.request for one in daemon.calls] == ["tx0123"]
+
+
 def test_bytes_that_are_not_proven_end_in_an_error(stack, daemon):
     daemon.answer = lambda call: (WorkerReply(200), (PLAIN[:10],))
     with pytest.raises(Exception, match="not those of the object"):

@@ -11,6 +11,7 @@ from types import FunctionType
 import pytest
 from swift.common.concurrency import Timeout, hubs
 
+from sluice_core.process.logs import current_request, log_fields
 from sluice_middleware.swift import green
 
 PATIENCE = 10.0
@@ -98,3 +99,19 @@ def until_it_ended():
         sleep(0.001)  # noqa: F821
     for _ in (1, 2, 3):
         sleep(0)  # noqa: F821
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: green.map_concurrently(lambda _: current_request(), [1, 2], 2)[1],
+        lambda: green.start_green(current_request).wait(),
+        lambda: green.run_in_thread(current_request),
+        lambda: green.start_in_thread(current_request).wait(),
+    ],
+    ids=["map", "green", "thread", "green and thread"],
+)
+def test_a_call_logs_with_the_fields_of_the_one_that_starts_it(call):
+    with log_fields(request="r1"):
+        assert call() == "r1"
+    assert call() == ""

@@ -1,11 +1,14 @@
 """Calls of the API to daemons, through a real Redis."""
 
+import logging
+import re
 import threading
 import time
 
 import pytest
 
 from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
+from sluice_core.process.logs import TextFormatter, log_fields
 from sluice_core.store.store import Store
 from sluice_motif_control import calls as wire
 from sluice_motif_control.calls import MotifClient, announce, live_daemons
@@ -38,6 +41,7 @@ class FakeCalls:
         if item in self.failing:
             raise self.failing[item]
         self.expanded.append(item)
+        logging.getLogger("sluice_motifs").info("`%s` is expanded", item)
         return {"item": item}
 
     def contracted(self, under):
@@ -47,6 +51,14 @@ class FakeCalls:
 @pytest.fixture
 def calls():
     return FakeCalls()
+
+
+@pytest.fixture
+def logged(caplog):
+    """What is logged, with its fields."""
+    caplog.set_level(logging.INFO)
+    caplog.handler.setFormatter(TextFormatter("%(name)s:%(context)s %(message)s"))
+    return caplog
 
 
 @pytest.fixture(autouse=True)
@@ -191,3 +203,34 @@ def test_an_operation_whose_daemon_died_is_begun_anew(store, calls):
         assert wait_for(store, "o1", DONE).expanded == 6
     finally:
         server.stop()
+
+
+def test_a_call_logs_with_the_id_of_the_request_that_it_is_for(store, server, calls, logged):
+    calls.failing["x"] = ZeroDivisionError("a bug")
+    with log_fields(request="req-1"), pytest.raises(PeerError, match="see its log"):
+        MotifClient(store).call("show", item="x")
+    assert f"{call_server.__name__}: [req-1] call `show` failed" in logged.text
+
+
+def test_a_call_of_an_older_api_logs_with_its_own_id(store, server, calls, logged):
+    calls.failing["x"] = ZeroDivisionError("a bug")
+    with pytest.raises(PeerError, match="see its log"):
+        MotifClient(store).call("show", item="x")
+    assert re.search(r": \[[0-9a-f]{32}\] call `show` failed", logged.text)
+
+
+def test_an_operation_logs_with_its_id_in_all_its_threads(store, server, logged):
+    store.run(create_operation(store.keys, MotifOperation("o1", "a", "c")))
+    wait_for(store, "o1", DONE)
+    lines = [line for line in logged.text.splitlines() if "is expanded" in line]
+    assert len(lines) == 6
+    assert all(line.startswith("sluice_motifs: [o1] `a/c/") for line in lines)
+
+
+def test_what_an_operation_fails_by_is_logged_with_its_id(store, server, calls, monkeypatch, logged):
+    monkeypatch.setattr(calls, "contracted", lambda under: 1 / 0)
+    store.run(create_operation(store.keys, MotifOperation("o1", "a", "c")))
+    deadline = time.monotonic() + 10
+    while "[o1] an operation failed" not in logged.text:
+        assert time.monotonic() < deadline, logged.text
+        time.sleep(0.05)
