@@ -7,7 +7,6 @@ application's, those after it the command's, so that both may have a ``--timeout
 from __future__ import annotations
 
 import argparse
-import difflib
 import logging
 import os
 import signal
@@ -25,11 +24,14 @@ from cliff.help import HelpExit
 from sluice_client.commands import COMMANDS, EARLIER
 from sluice_client.completion import Complete
 from sluice_client.connection import DEFAULT_URL, Settings
-from sluice_client.help import Help, help_by_topic
+from sluice_client.help import USAGE, Help, help_by_topic, unknown_command
 from sluice_client.rest.client import TIMEOUT, Client
 
 _TEXT: Final = "Write policies for Swift and watch them work."
-_USAGE: Final = 2
+_MORE: Final = (
+    "`sluice COMMAND --help` shows a command, `sluice policy --help` those of a thing; `source <(sluice complete)` lets"
+    " bash complete words and options, and `sluice complete --shell zsh` and `fish` do so for these shells."
+)
 _PIPE: Final = 141
 #: Seconds until a dropped interrupt is raised again.
 _AGAIN: Final = 0.01
@@ -91,7 +93,9 @@ class Sluice(App):
         self, description: str | None, version: str | None, argparse_kwargs: dict[str, Any] | None = None
     ) -> ArgumentParser:
         """Called by cliff."""
-        parser = GlobalOptions(prog=self.NAME, description=description, add_help=False, allow_abbrev=False)
+        parser = GlobalOptions(
+            prog=self.NAME, description=description, epilog=_MORE, add_help=False, allow_abbrev=False
+        )
         parser.add_argument("-h", "--help", action="store_true", dest="deferred_help", help="show help and exit")
         parser.add_argument("--version", action="version", version=f"sluice {version}")
         parser.add_argument("--url", help=f"the API (SLUICE_URL); default: that of the cloud, or {DEFAULT_URL}")
@@ -122,23 +126,30 @@ class Sluice(App):
         :raises HelpExit: when help was printed
         """
         if self.options.deferred_help:
-            self.stdout.write(f"{self.parser.format_help()}\n{help_by_topic()}")
+            self.stdout.write(self.help_of_all())
             raise HelpExit
+
+    def help_of_all(self) -> str:
+        """The options of the application, and all commands."""
+        return f"{self.parser.format_help()}\n{help_by_topic()}"
 
     def clean_up(self, cmd: Command, result: int, err: BaseException | None) -> None:
         """Called by cliff after the command."""
         self.client_manager.close()
 
-    def get_fuzzy_matches(self, cmd: str) -> list[str]:
-        """Called by cliff when no command is called ``cmd …``."""
-        things = {words.partition(" ")[0] for words in COMMANDS}
-        near = difflib.get_close_matches(cmd, things)
-        return [words for words in sorted(COMMANDS) if words.partition(" ")[0] in near]
+    def run_subcommand(self, argv: list[str]) -> int:
+        """Called by cliff, whose own answer to unknown words has no near miss and goes to standard output."""
+        try:
+            self.command_manager.find_command(argv)
+        except ValueError:
+            self.LOG.error(unknown_command(argv))
+            return USAGE
+        return super().run_subcommand(argv)
 
     def interact(self) -> None:
         """Called by cliff when there is no command: there is no interactive shell."""
-        self.parser.print_help(self.stderr)
-        raise SystemExit(_USAGE)
+        self.stderr.write(self.help_of_all())
+        raise SystemExit(USAGE)
 
 
 def _version() -> str:

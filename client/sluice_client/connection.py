@@ -7,7 +7,8 @@ an address that only the environment names.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,13 +17,15 @@ from sluice_client.rest.auth import SERVICE_TYPE, read_token
 from sluice_client.rest.client import Client
 
 DEFAULT_URL: Final = "http://127.0.0.1:8877"
+#: Clouds of openstacksdk that are no entries of clouds.yaml.
+_NO_CLOUDS: Final = frozenset(("defaults", "envvars"))
 #: With any of these, openstacksdk finds a cloud in the environment.
 _OF_CLOUD: Final = ("OS_CLOUD", "OS_AUTH_URL", "OS_AUTH_TYPE")
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Settings of command line and environment; None: not set.  ``cloud``: empty for that of ``OS_*``."""
+    """Settings of command line and environment; None: not set.  ``cloud``: empty for what ``OS_*`` describe."""
 
     url: str | None
     token_file: str | None
@@ -44,7 +47,7 @@ class Settings:
         url = url or environ.get("SLUICE_URL") or None
         token_file = environ.get("SLUICE_TOKEN_FILE") or None if token_file is None else token_file
         is_cloud = token_file is None and any(environ.get(name) for name in _OF_CLOUD)
-        return cls(url, token_file, "" if is_cloud else None)
+        return cls(url, token_file, environ.get("OS_CLOUD", "") if is_cloud else None)
 
     def connect(self, timeout: float) -> Client:
         """Return the client, without a request yet.
@@ -71,12 +74,30 @@ def cloud_client(cloud: str, url: str, timeout: float) -> Client:
     except ImportError as error:
         needed = "expected it by `pip install 'openstack-sluice[openstack]'`"
         raise ClientError(f"clouds.yaml and `OS_*` are read by openstacksdk, which is not here: {needed}") from error
+    named = f"the cloud `{cloud}`" if cloud else "the cloud of `OS_*`"
     try:
-        region = OpenStackConfig(app_name="sluice").get_one(cloud=cloud or None)
+        config = OpenStackConfig(app_name="sluice")
+        known = config.get_cloud_names()
+        if cloud and cloud not in known:
+            raise ClientError(f"{named} is not in clouds.yaml, {_expected(cloud, known)}")
+        region = config.get_one(cloud=cloud or None)
         session = region.get_session()
     except (SDKException, ClientException) as error:
-        raise ClientError(f"the cloud `{cloud or 'of OS_*'}` cannot be used: {error}") from error
+        raise ClientError(f"{named} cannot be used: {str(error).rstrip('.')}") from error
     interface = region.get_interface(SERVICE_TYPE) or "public"
     endpoint = url or region.get_endpoint(SERVICE_TYPE) or ""
-    named = interface if isinstance(interface, str) else interface[0]
-    return Client.from_session(session, endpoint, named, region.get_region_name(SERVICE_TYPE) or "", timeout)
+    side = interface if isinstance(interface, str) else interface[0]
+    return Client.from_session(session, endpoint, side, region.get_region_name(SERVICE_TYPE) or "", timeout)
+
+
+def _expected(cloud: str, known: Iterable[str]) -> str:
+    """What was most likely meant by a cloud that is not among those that openstacksdk knows."""
+    names = sorted(set(known) - _NO_CLOUDS)
+    near = difflib.get_close_matches(cloud, names, 1)
+    if near:
+        return f"did you mean `{near[0]}`"
+    if names:
+        return f"expected {' or '.join(f'`{one}`' for one in names)}"
+    return (
+        "which is read from this folder, `~/.config/openstack` or `/etc/openstack`, or named by `OS_CLIENT_CONFIG_FILE`"
+    )

@@ -148,7 +148,7 @@ class DownloadCode(CodeCommand):
 
 
 class RollBackCode(CodeCommand, ShowResource):
-    """Restores an earlier revision."""
+    """Rolls back to an earlier revision."""
 
     arguments = (_REVISION, WAIT)
 

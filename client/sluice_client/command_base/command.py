@@ -87,14 +87,21 @@ class SluiceCommand(Command):
     def run(self, parsed_args: Namespace) -> int:
         """Called by cliff.
 
-        :raises ClientError: when the user at a terminal does not confirm
+        :raises ClientError: when the user at a terminal does not confirm, or a file cannot be opened
         """
         if self.deprecated:
             now = f"`{self.earlier}` is now `{self.words}`"
             self.say(f"sluice: {now}; the old words work until {REMOVED_IN}")
         if self.asks and not parsed_args.yes:
             self._ask(self.question(parsed_args))
-        return super().run(parsed_args)
+        try:
+            return super().run(parsed_args)
+        except OSError as error:
+            if error.filename is None:  # of a pipe that was closed, say
+                raise
+            raise ClientError(f"the file `{error.filename}` cannot be opened: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise ClientError("what is read holds no text, expected UTF-8") from error
 
     def question(self, args: Namespace) -> str:
         """The question on a terminal; empty for none, as with ``--plan``."""
@@ -161,6 +168,9 @@ class DisplayCommand(SluiceCommand, DisplayCommandBase[Any]):
         if self.wants_json(parsed_args):
             self.app.stdout.write(json.dumps(self.raw, indent=2, ensure_ascii=False) + "\n")
             return 0
+        if parsed_args.columns and not set(parsed_args.columns) & set(column_names):
+            unknown, known = (", ".join(f"`{one}`" for one in names) for names in (parsed_args.columns, column_names))
+            raise ClientError(f"there is no column {unknown}, expected {known}")
         # abstract in cliff's base class, whose subclass overrides it
         return super().produce_output(parsed_args, column_names, data)  # type: ignore[safe-super]
 
@@ -169,6 +179,8 @@ class ListCommand(DisplayCommand, Lister):
     """Lists the rows of :meth:`fetch`; ``long`` columns only with ``--long``."""
 
     columns: ClassVar[tuple[Column, ...]]
+    #: what is said in the place of a table without rows
+    empty: ClassVar[str] = "there is nothing to show"
 
     @classmethod
     def accepted(cls) -> tuple[Argument, ...]:
@@ -185,6 +197,14 @@ class ListCommand(DisplayCommand, Lister):
         self.raw = found = list(self.fetch(parsed_args))
         shown = [column for column in self.columns if parsed_args.long or not column.long]
         return [column.title for column in shown], [[column.cell(one) for column in shown] for one in found]
+
+    def produce_output(self, parsed_args: Namespace, column_names: Sequence[str], data: Any) -> int:
+        """Called by cliff, whose table of no rows is an empty line."""
+        is_table = parsed_args.formatter == "table" and not parsed_args.print_empty
+        if is_table and not data and not self.wants_json(parsed_args):
+            self.say(self.empty)
+            return 0
+        return super().produce_output(parsed_args, column_names, data)
 
 
 class OneRow(CSVLister, SingleFormatter):

@@ -137,6 +137,7 @@ class UnsetBandwidth(ListCommand, words="bw unset", earlier="bw clear"):
     """Delete the floors of `bw set`, of a tenant, or with `--all` of all tenants, and list the deleted policies."""
 
     columns = resources.UNSET_LIST
+    empty = "nothing was set"
     arguments = (
         Argument("account", "a tenant: its account, or its project's name", {"metavar": "ACCOUNT", "nargs": "?"}),
         Argument("--all", "for everybody", {"action": "store_true", "dest": "everybody"}),

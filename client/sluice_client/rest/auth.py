@@ -25,6 +25,11 @@ SERVICE_TYPE: Final = "sluice"
 #: With this header the controller executes a repeated POST once.
 IDEMPOTENCY_HEADER: Final = "Idempotency-Key"
 _BROKEN: Final = (requests.ConnectionError, requests.exceptions.ChunkedEncodingError)
+_BAD_URLS: Final = (
+    requests.exceptions.MissingSchema,
+    requests.exceptions.InvalidSchema,
+    requests.exceptions.InvalidURL,
+)
 #: requests reports a body that does not arrive in time as a broken connection, with the time-out as its cause.
 _TIMEOUTS: Final = (requests.Timeout, urllib3.exceptions.TimeoutError, TimeoutError)
 #: ValueError is raised for malformed addresses, as in a ``Location``.
@@ -189,6 +194,8 @@ def without_password(url: str) -> str:
 
 def _unreachable(address: str, error: BaseException, seconds: float) -> Unreachable:
     """Return the error for a request that ended with an exception."""
+    if isinstance(error, _BAD_URLS):
+        return Unreachable(f"{address} is no URL of an API, expected one like `http://127.0.0.1:8877`")
     cause = _innermost(error)
     # NewConnectionError, for a refused connection, is derived from a time-out
     if isinstance(cause, _TIMEOUTS) and not isinstance(cause, urllib3.exceptions.NewConnectionError):

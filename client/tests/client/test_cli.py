@@ -82,9 +82,43 @@ def test_a_wrong_command_line_ends_with_two(run, words):
     assert status == 2
 
 
-def test_a_wrong_word_is_answered_with_what_there_is(run):
-    assert "  policy check\n  policy complete\n  policy create\n" in run("policy", "drop")[1]
-    assert "  policy check\n" in run("polcy", "list")[1]
+#: Typed words → the first line that answers them, and the commands that are listed below it.
+UNKNOWN = {
+    "no verb": (["policy"], "`policy` is no command, expected one of", "policy"),
+    "another verb": (["policy", "drop", "p1"], "`policy drop` is no command, expected one of", "policy"),
+    "a slip in the verb": (["policy", "shwo", "p1"], "`policy shwo` is no command, did you mean `policy show`", ""),
+    "a slip in the thing": (["polcy", "list"], "`polcy list` is no command, did you mean `policy list`", ""),
+    "a slip in the thing alone": (["polcy"], "`polcy` is no command, expected one of", "policy"),
+    "a slip in three words": (
+        ["volume", "pol", "list"],
+        "`volume pol` is no command, did you mean `volume pool list`",
+        "",
+    ),
+    "half a thing": (["volume", "pool"], "`volume pool` is no command, expected one of", "volume pool"),
+    "an option instead": (["slo", "--wait", "3"], "`slo` is no command, expected one of", "slo"),
+    "nonsense": (["nonsense", "list"], "`nonsense` is no command, see `sluice --help`", ""),
+}
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_a_wrong_word_is_answered_with_what_was_meant_or_what_there_is(run, name):
+    words, first, thing = UNKNOWN[name]
+    status, out, err = run(*words)
+    said, *listed = err.splitlines()
+    assert (status, out, said) == (2, "", f"sluice: {first}")
+    assert [line[2:28].strip() for line in listed] == [
+        one for one in COMMANDS if thing and f"{one} ".startswith(f"{thing} ")
+    ]
+
+
+@pytest.mark.parametrize("name", ["another verb", "a slip in the verb", "a slip in the thing alone", "nonsense"])
+def test_help_of_a_wrong_word_is_answered_in_the_same_way(run, name):
+    words = UNKNOWN[name][0]
+    assert run("help", *words) == run(*words, "--help") == run(*words)
+
+
+def test_sluice_alone_is_answered_with_its_help(run):
+    assert run() == (2, "", run("--help")[1])
 
 
 @pytest.mark.parametrize("words", COMMANDS)
@@ -130,6 +164,25 @@ def test_json_is_what_the_controller_said(run, stub):
     terms = [{"term": "DOCS", "patterns": ["*.pdf"], "what we": "do not know"}]
     stub.enqueue(200, {"terms": terms})
     assert json.loads(run("--url", stub.url, "--json", "term", "list")[1]) == terms
+
+
+def test_a_column_that_there_is_not_is_answered_with_those_that_there_are(run, stub):
+    stub.enqueue(200, {"terms": [{"term": "DOCS", "patterns": ["*.pdf"]}]})
+    said = "sluice: there is no column `Trem`, expected `Term`, `Patterns`\n"
+    assert run("--url", stub.url, "term", "list", "-c", "Trem") == (1, "", said)
+
+
+def test_an_empty_list_says_so_beside_the_output(run, stub):
+    for _ in range(3):
+        stub.enqueue(200, {"terms": []})
+    assert run("--url", stub.url, "term", "list") == (0, "", "there is nothing to show\n")
+    assert run("--url", stub.url, "term", "list", "-f", "json") == (0, "[]\n", "")
+    assert run("--url", stub.url, "term", "list", "-f", "value") == (0, "", "")
+
+
+def test_an_address_that_is_no_url_is_answered_with_one(run):
+    said = "sluice: `nonsense` is no URL of an API, expected one like `http://127.0.0.1:8877`\n"
+    assert run("--url", "nonsense", "term", "list") == (1, "", said)
 
 
 def test_tracebacks_are_shown_on_demand_only(run, stub):

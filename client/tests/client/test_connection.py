@@ -21,9 +21,13 @@ CASES = {
     "the environment": ((None, None, None), ENVIRON, (THERE, "there", None)),
     "options before the environment": ((HERE, "here", None), ENVIRON, (HERE, "here", None)),
     "an option for each": ((HERE, None, None), ENVIRON, (HERE, "there", None)),
-    "a cloud of the environment last": ((None, None, None), {"OS_CLOUD": "acme"}, (None, None, "")),
+    "a cloud of the environment last": ((None, None, None), {"OS_CLOUD": "acme"}, (None, None, "acme")),
     "what openrc says is a cloud": ((None, None, None), {"OS_AUTH_URL": "x"}, (None, None, "")),
-    "a cloud at another address": ((None, None, None), {"OS_CLOUD": "acme", "SLUICE_URL": THERE}, (THERE, None, "")),
+    "a cloud at another address": (
+        (None, None, None),
+        {"OS_CLOUD": "acme", "SLUICE_URL": THERE},
+        (THERE, None, "acme"),
+    ),
     "an option for the cloud before the environment": ((None, None, "acme"), ENVIRON, (None, None, "acme")),
     "an option for the cloud at an address": ((HERE, None, "acme"), ENVIRON, (HERE, None, "acme")),
     "no token, whatever the environment says": ((None, "", None), ENVIRON, (THERE, "", None)),
@@ -90,10 +94,22 @@ def test_a_cloud_of_the_environment_is_asked_where_there_is_no_token(run, stub, 
     assert [one.headers["X-Auth-Token"] for one in stub.requests] == ["a-fine-token", ""]
 
 
-def test_a_cloud_that_is_not_there_is_named(run):
-    status, out, err = run("--os-cloud", "acne", "term", "list")
+@pytest.mark.parametrize(
+    ("cloud", "hint"), [("acne", "did you mean `acme`"), ("globex", "expected `acme`")], ids=["near", "far"]
+)
+def test_a_cloud_that_is_not_there_is_answered_with_what_there_is(run, monkeypatch, cloud, hint):
+    said = (1, "", f"sluice: the cloud `{cloud}` is not in clouds.yaml, {hint}\n")
+    assert run("--os-cloud", cloud, "term", "list") == said
+    monkeypatch.setenv("OS_CLOUD", cloud)
+    assert run("term", "list") == said
+
+
+def test_without_clouds_yaml_it_is_said_where_it_is_looked_for(run, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "clouds.yaml").unlink()
+    status, out, err = run("--os-cloud", "acme", "term", "list")
     assert (status, out) == (1, "")
-    assert err.startswith("sluice: the cloud `acne` cannot be used: Cloud acne was not found")
+    assert err.startswith("sluice: the cloud `acme` is not in clouds.yaml, which is read from this folder, `~/.config")
 
 
 def test_a_refusal_of_keystone_is_a_line(run, keystone):

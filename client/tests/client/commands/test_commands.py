@@ -218,7 +218,7 @@ BAD_FILTERS = {
     "no json": (["filter", "set", "scramble", "--parameter", "{"], "`--parameter` is no JSON"),
     "no description": (["filter", "create", "shout", "--description", "BAD"], "is no JSON"),
     "a list": (["filter", "create", "shout", "--description", "LIST"], "holds no object"),
-    "no file": (["filter", "upload", "scramble", "NONE"], "No such file"),
+    "no file": (["filter", "upload", "scramble", "NONE"], "cannot be opened: No such file or directory"),
     "empty code": (["filter", "upload", "scramble", "EMPTY"], "the body is empty"),
 }
 

@@ -71,7 +71,7 @@ def test_a_stereotype_is_applied_and_taken_back(sluice, client):
     (policy,) = client.policies()
     assert done["policies"] == [policy["id"]]
     assert sluice("stereotype", "target", "list", "basic", "-f", "value", "-c", "Target").out == "AUTH_a\n"
-    assert "taken back" in sluice("stereotype", "unapply", "basic", "AUTH_a").out
+    assert "unapplied" in sluice("stereotype", "unapply", "basic", "AUTH_a").out
     assert list(client.policies()) == []
 
 
@@ -91,7 +91,7 @@ def test_a_filter_is_deployed_listed_and_taken_back(sluice, client):
     assert (done["keyword"], done["params"], done["changed"]) == ("compression", {"engine": "lz4"}, True)
     assert client.policy(done["policy"])["target"]["name"] == "AUTH_a/c"
     assert sluice("filter", "deployment", "list", "AUTH_a/c", "-f", "value", "-c", "Filter").out == "compression\n"
-    assert "is taken back" in sluice("filter", "undeploy", "AUTH_a/c", "compression").out
+    assert "is undeployed" in sluice("filter", "undeploy", "AUTH_a/c", "compression").out
     assert sluice("filter", "deployment", "list", "AUTH_a/c", "-f", "json").out == "[]\n"
 
 
