@@ -260,8 +260,8 @@ def find_space(backend: Backend, name: str) -> SpaceStatus:
     found = _known_spaces(backend).get(name)
     if found is None:
         raise NotFound(
-            f"no daemon keeps a space `{name}`: it has objects with motifs once a policy sets `elasticity` for it, "
-            "they are attached, and a daemon `sluice-motifs` runs"
+            f"no daemon keeps a space `{name}`, expected a policy that sets `elasticity` for it, objects with motifs "
+            "in it and a daemon `sluice-motifs`"
         )
     return found
 

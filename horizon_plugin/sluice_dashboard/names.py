@@ -33,7 +33,7 @@ REASONS: Final[Mapping[str, Any]] = {
     "deleted": _("a DELETE names it"),
     "narrower": _("the policy about the narrower target wins"),
 }
-#: Effect of an undo on a policy.
+#: Effect of a rollback on a policy.
 HOWS: Final[Mapping[str, Any]] = {
     "create": _("comes back"),
     "replace": _("becomes what it was before"),

@@ -211,6 +211,6 @@ class UnsetSlo(EachCommand, words="slo unset", earlier="slo delete"):
     examples = ("AUTH_acme get_bw put_bw",)
 
     def each(self, name: str, args: Namespace) -> tuple[str, Any]:
-        """Take one back."""
+        """Unset one."""
         self.client.delete_slo(args.account, name, args.storage_policy, args.wait)
         return f"objective {name} of {args.account} is unset", None

@@ -33,7 +33,7 @@ class UploadController(code_crud.UploadCode, resource=CONTROLLER, words="control
 
 
 class StartController(code_crud.StartCode, resource=CONTROLLER, words="controller start"):
-    """Let actor hosts run controllers."""
+    """Start controllers on actor hosts."""
 
     examples = ("busy --wait 10",)
 
@@ -45,7 +45,7 @@ class StopController(code_crud.StopCode, resource=CONTROLLER, words="controller 
 
 
 class RollBackController(code_crud.RollBackCode, resource=CONTROLLER, words="controller rollback"):
-    """Restore the code of an earlier revision of a controller, as a new revision."""
+    """Roll back a controller to the code of an earlier revision, as a new revision."""
 
     examples = ("busy", "busy --revision 1 --wait 10")
 

@@ -184,7 +184,7 @@ class SetStereotype(crud.UpdateResource, resource=STEREOTYPE, words="stereotype 
 
 
 class DeleteStereotype(crud.DeleteResources, resource=STEREOTYPE, words="stereotype delete"):
-    """Forget stereotypes."""
+    """Delete stereotypes."""
 
     examples = ("archive",)
 
@@ -223,6 +223,6 @@ class UnapplyStereotype(EachCommand, words="stereotype unapply", earlier="stereo
     examples = ("archive AUTH_acme AUTH_acme/logs",)
 
     def each(self, name: str, args: Namespace) -> tuple[str, Any]:
-        """Take back one."""
+        """Unapply it from one."""
         self.client.delete(STEREOTYPE.path + join_path(args.name, "tenants", name), args.wait)
-        return f"stereotype {args.name} is taken back from {name}", None
+        return f"stereotype {args.name} is unapplied from {name}", None

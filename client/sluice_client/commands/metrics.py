@@ -67,7 +67,7 @@ class UploadMetric(code_crud.UploadCode, resource=METRIC, words="metric upload")
 
 
 class StartMetric(code_crud.StartCode, resource=METRIC, words="metric start"):
-    """Let all proxies measure uploaded metrics."""
+    """Start uploaded metrics: all proxies measure them."""
 
     examples = ("HEADS_SEC --wait 10",)
 
@@ -79,7 +79,7 @@ class StopMetric(code_crud.StopCode, resource=METRIC, words="metric stop"):
 
 
 class RollBackMetric(code_crud.RollBackCode, resource=METRIC, words="metric rollback"):
-    """Restore the code of an earlier revision of an uploaded metric, as a new revision."""
+    """Roll back an uploaded metric to the code of an earlier revision, as a new revision."""
 
     examples = ("HEADS_SEC", "HEADS_SEC --revision 1 --wait 10")
 

@@ -95,7 +95,7 @@ class ShowChange(ShowCommand, words="change show", calls="change"):
 
 
 class RollBack(ShowCommand, words="change rollback", calls="roll_back"):
-    """Restore the configuration as it was after a change, as a new change."""
+    """Roll back the configuration to its state after a change, as a new change."""
 
     columns = registry.OUTCOME
     arguments = (_EPOCH, _PLAN, _FORCE, WAIT)

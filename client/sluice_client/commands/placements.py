@@ -90,6 +90,6 @@ class UnsetPlacement(crud.EachResource, resource=PLACEMENT, words="placement uns
     examples = ("AUTH_acme",)
 
     def each(self, name: str, args: Namespace) -> tuple[str, Any]:
-        """Take back one."""
+        """Unset one."""
         self.collection.delete(name, wait=args.wait)
         return f"placement {name} is unset", None

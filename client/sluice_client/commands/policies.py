@@ -161,7 +161,7 @@ class EnablePolicy(_UpdatePolicy, words="policy enable"):
 
 
 class DisablePolicy(EnablePolicy, words="policy disable"):
-    """Remove the assignments of a policy, and keep the policy."""
+    """Disable a policy: remove its assignments, and keep it."""
 
     enabled = False
     examples = ("pol-1a2b3c --wait 10",)
@@ -189,7 +189,7 @@ class DeletePolicy(EachCommand, words="policy delete"):
 
 
 class RollBackPolicy(ShowCommand, words="policy rollback", earlier="policy undo", calls="undo_policy"):
-    """Restore a policy as it was before its last change or deletion; a second call undoes the first."""
+    """Roll back the last change of a policy, or its deletion; a second rollback restores it."""
 
     columns = registry.OUTCOME
     arguments = (_ID, Argument("--plan", "only show what would change", {"action": "store_true"}), WAIT)

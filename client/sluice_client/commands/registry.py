@@ -36,7 +36,7 @@ ALIAS: Final = crud.Resource(
 
 
 class ListTerms(crud.ListResources, resource=TERM, words="term list"):
-    """List coined terms such as DOCS."""
+    """List terms such as DOCS."""
 
 
 class ShowTerm(crud.ShowResource, resource=TERM, words="term show"):
@@ -46,19 +46,19 @@ class ShowTerm(crud.ShowResource, resource=TERM, words="term show"):
 
 
 class CreateTerm(crud.CreateResource, resource=TERM, words="term create"):
-    """Coin a term for types of objects."""
+    """Create a term for types of objects."""
 
     examples = ("SHEETS --pattern ods --pattern text/csv",)
 
 
 class SetTerm(crud.UpdateResource, resource=TERM, words="term set"):
-    """Change the types that a coined term stands for."""
+    """Change the types that a term stands for."""
 
     examples = ("SHEETS --pattern ods --force",)
 
 
 class DeleteTerm(crud.DeleteResources, resource=TERM, words="term delete"):
-    """Forget coined terms."""
+    """Delete terms."""
 
     examples = ("SHEETS",)
 
@@ -90,6 +90,6 @@ class SetAlias(crud.UpdateResource, resource=ALIAS, words="alias set"):
 
 
 class DeleteAlias(crud.DeleteResources, resource=ALIAS, words="alias delete"):
-    """Forget aliases."""
+    """Delete aliases."""
 
     examples = ("C1 tight",)

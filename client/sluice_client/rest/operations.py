@@ -47,7 +47,7 @@ class OperatorApi(OperationCaller):
 
     @calls("undo_policy")
     def undo_policy(self, policy_id: str, plan: bool = False, etag: str = "", wait: float = 0.0) -> Data:
-        """Undo the last change of a policy; with ``plan`` only return what would change.
+        """Roll back the last change of a policy; with ``plan`` only return what would change.
 
         :param etag: refuse (412) when the configuration has another ``version``
         """

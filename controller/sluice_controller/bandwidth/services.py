@@ -258,10 +258,10 @@ def _take_back(cached: CachedPolicy) -> str:
     account, policy = cached.plan.target.name, storage_policy_of(cached)
     under = f"/{policy}" if policy else ""
     if sort == BW:
-        return f"take it back with `PUT /bw/clear/{account}{under}`"
+        return f"unset it with `PUT /bw/clear/{account}{under}`"
     if sort == SLO:
         names = [name for name in NAMES if name in bandwidth_action(cached).params]
-        return f"take it back with {join_words([f'`DELETE /bw/slo/{account}/{name}{under}`' for name in names], 'and')}"
+        return f"unset it with {join_words([f'`DELETE /bw/slo/{account}/{name}{under}`' for name in names], 'and')}"
     return f"delete it with `DELETE /policies/{cached.policy.id}`"
 
 

@@ -1,6 +1,6 @@
 """Revisions of uploaded code, for filters, metrics and controllers: receive, try, commit, roll back.
 
-Code is immutable and named by its SHA-256.  Other code is a new revision, and so is a roll back to earlier code.  The
+Code is immutable and named by its SHA-256.  Other code is a new revision, and so is a rollback to earlier code.  The
 bytes are stored in Swift, the description in Redis.  *Isolated* code is described by the request that registers it.
 *Native* code describes itself: it is parsed, then tried in a child process (``sluice_controller.code.code_trial``),
 and the result of the trial becomes its description.  A *filter of volumes* (a shared object) is described by its
@@ -213,7 +213,7 @@ def _revision(old: Upload, number: int | None) -> Revision:
 
 
 def requested_revision(data: Any) -> int | None:
-    """The revision in the body of a roll back; None: the one before.
+    """The revision in the body of a rollback; None: the one before.
 
     :raises CallerError: when it is not a number
     """

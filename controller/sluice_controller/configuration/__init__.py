@@ -1,1 +1,1 @@
-"""The whole configuration: changes, export, import, roll back."""
+"""The whole configuration: changes, export, import, rollback."""

@@ -1,12 +1,12 @@
-"""``/changes``: the log of changes from the change stream, newest first; the undo of a policy's last change.
+"""``/changes``: the log of changes from the change stream, newest first; rollback of one policy.
 
 The stream and the undo log are trimmed independently (``sluice_core.store.change_stream``).  One page examines a
 bounded number of stream entries, so a filtered page may be short or empty and still have a next page.
 
 A policy is restored to its document in the undo log, and nothing else changes.  A deleted policy comes back
 under its id and with its age, a created one is deleted.  Its sentence is compiled anew: words that it uses may have
-been deleted, or another policy may contradict it.  An undo is a change like any other, so a second undo restores
-what the first one undid.
+been deleted, or another policy may contradict it.  A rollback is a change like any other, so a second one restores
+what the first one rolled back.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def _before(backend: Backend, policy_id: str) -> Policy | None:
         if len(found) < _UNDO_STEP:
             break
         place = found[-1][0]
-    raise NotFound(f"no change of policy `{policy_id}` is kept that could be undone")
+    raise NotFound(f"no change of policy `{policy_id}` is kept that could be rolled back")
 
 
 def _compiled(backend: Backend, policy: Policy) -> Policy:

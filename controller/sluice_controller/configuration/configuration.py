@@ -1,6 +1,6 @@
 """The whole configuration, present, past or wanted: policies, registry and uploaded code.
 
-Import and roll back are the same operation: compute the difference between the present and the wanted configuration
+Import and rollback are the same operation: compute the difference between the present and the wanted configuration
 and write it as one atomic change.  The commit expects the configuration version that was read, so a concurrent change
 is never lost: the difference is computed again, or the request refused.  Equal parts are not touched; the actor of
 a replaced policy starts again.  Revision numbers of code only grow: a number is never used twice.

@@ -1,6 +1,6 @@
 """Rewrites: jobs that rewrite stored objects as policies require, to plain bytes, or with the active key.
 
-Jobs are in Redis beside the configuration and not in it, so they are not part of an export or a roll back.
+Jobs are in Redis beside the configuration and not in it, so they are not part of an export or a rollback.
 Rewriters claim their units (``sluice_rewrites``); the API creates jobs and shows their progress.
 
 Two overlapping jobs may be created at once, and Redis does not compare targets.  So a job is written as paused, which

@@ -13,7 +13,7 @@ FILTER_CODE: Final = "filter"
 METRIC_CODE: Final = "metric"
 CONTROLLER_CODE: Final = "controller"
 CODE_KINDS: Final = (FILTER_CODE, METRIC_CODE, CONTROLLER_CODE)
-#: Number of earlier revisions of uploaded code that are kept for roll back.
+#: Number of earlier revisions of uploaded code that are kept for rollback.
 REVISIONS: Final = 10
 
 

@@ -1,4 +1,4 @@
-"""Forms that set and remove service level objectives."""
+"""Forms that set and unset service level objectives."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ class SetView(ActionView):
 
 
 class DeleteView(ConfirmView):
-    """Remove an objective."""
+    """Unset an objective."""
 
-    page_title = _("Take an objective back")
-    submit_label = _("Take back")
+    page_title = _("Unset an objective")
+    submit_label = _("Unset")
 
     def question(self) -> str:
         words = {
@@ -68,15 +68,15 @@ class DeleteView(ConfirmView):
             "policy": self._storage_policy(),
         }
         if words["policy"]:
-            text = _("Take “%(objective)s” of %(account)s under the storage policy %(policy)s back? Its others stay.")
+            text = _("Unset “%(objective)s” of %(account)s under the storage policy %(policy)s? Its others stay.")
         else:
-            text = _("Take “%(objective)s” of %(account)s back? Its others stay.")
+            text = _("Unset “%(objective)s” of %(account)s? Its others stay.")
         return str(text) % words
 
     def act(self, client: Client, data: Mapping[str, Any]) -> str:
-        """Remove it."""
+        """Unset it."""
         client.delete_slo(self.kwargs["account"], self.kwargs["objective"], self._storage_policy())
-        return str(_("The objective is taken back."))
+        return str(_("The objective is unset."))
 
     def _storage_policy(self) -> str:
         return str(self.request.GET.get("storage_policy", ""))

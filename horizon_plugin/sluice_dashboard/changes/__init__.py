@@ -1,1 +1,1 @@
-"""The panel *Changes and locality*: authors of changes, roll back, and the location of data."""
+"""The panel *Changes and locality*: authors of changes, rollback, and the location of data."""

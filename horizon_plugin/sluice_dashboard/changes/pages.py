@@ -1,4 +1,4 @@
-"""Changes in words, with their authors, and the roll back with its plan."""
+"""Changes in words, with their authors, and the rollback with its plan."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ class RollBackView(ActionView):
 
     @property
     def is_forced(self) -> bool:
-        """Whether the roll back may make stored objects unreadable."""
+        """Whether the rollback may make stored objects unreadable."""
         return bool((self.request.POST or self.request.GET).get("force"))
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:

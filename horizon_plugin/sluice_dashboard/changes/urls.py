@@ -1,4 +1,4 @@
-"""Changes, roll back, locality."""
+"""Changes, rollback, locality."""
 
 from __future__ import annotations
 

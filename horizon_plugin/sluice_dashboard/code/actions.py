@@ -75,8 +75,8 @@ class StopView(CodeActionView):
 class RollBackView(CodeActionView):
     """Make a new revision with the code of an earlier one."""
 
-    page_title = _("Go back to revision {{ revision }} of {{ name }}")
-    submit_label = _("Go back")
+    page_title = _("Roll back {{ name }} to revision {{ revision }}")
+    submit_label = _("Roll back")
 
     @property
     def _revision(self) -> int:

@@ -1,4 +1,4 @@
-"""Forms that set a filter for a project, container or object, list the set filters, and remove them.
+"""Forms that set a filter for a project, container or object, list the set filters, and undeploy them.
 
 The form has a field for each parameter that a filter describes; values are sent as a sentence would have them.
 """
@@ -179,10 +179,10 @@ class DeployView(ActionView):
 
 
 class UndeployView(ConfirmView):
-    """Remove the assignments of a deployment."""
+    """Undeploy a filter."""
 
-    page_title = _("Take back filter {{ keyword }}")
-    submit_label = _("Take back")
+    page_title = _("Undeploy filter {{ keyword }}")
+    submit_label = _("Undeploy")
 
     def question(self) -> str:
         given = {"filter": self.kwargs["filter"], "target": self._asked}
@@ -191,7 +191,7 @@ class UndeployView(ConfirmView):
     def act(self, client: Client, data: Mapping[str, Any]) -> str:
         client.undeploy_filter(self._asked, self.kwargs["filter"], wait=_WAIT)
         given = {"filter": self.kwargs["filter"], "target": self._asked}
-        return str(_("%(filter)s is taken back from %(target)s.") % given)
+        return str(_("%(filter)s is undeployed from %(target)s.") % given)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return {**super().get_context_data(**kwargs), "keyword": self.kwargs["filter"]}
@@ -210,12 +210,12 @@ def fetch_deployments(client: Client, request: HttpRequest) -> Mapping[str, Any]
     rows = list(client.deployments(target)) if target else []
     return {
         "target": target,
-        "filters": [{**one, "may_undeploy": _may_take_back(request, target, one)} for one in rows],
+        "filters": [{**one, "may_undeploy": _may_undeploy(request, target, one)} for one in rows],
         "dependencies": list(client.deployed_dependencies(target)) if rows else [],
     }
 
 
-def _may_take_back(request: HttpRequest, target: str, row: Mapping[str, Any]) -> bool:
+def _may_undeploy(request: HttpRequest, target: str, row: Mapping[str, Any]) -> bool:
     """A user may remove what the user may set; filters of a policy are removed with that policy."""
     if row["origin"] != f"deploy/{row['keyword']}":
         return False

@@ -1,4 +1,4 @@
-"""Actions on a policy besides editing: enable, disable, delete, and undo the last change."""
+"""Actions on a policy besides editing: enable, disable, delete, and roll back the last change."""
 
 from __future__ import annotations
 
@@ -92,11 +92,11 @@ class DeleteView(PolicyQuestionView):
         return str(_("The policy is deleted."))
 
 
-class UndoView(PolicyQuestionView):
-    """Undo the last change of a policy; the question shows the API's plan."""
+class RollBackView(PolicyQuestionView):
+    """Roll back the last change of a policy; the question shows the API's plan."""
 
-    page_title = _("Undo the last change")
-    submit_label = _("Undo")
+    page_title = _("Roll back the last change")
+    submit_label = _("Roll back")
 
     @cached_property
     def plan(self) -> Mapping[str, Any]:
@@ -108,7 +108,7 @@ class UndoView(PolicyQuestionView):
 
     def question(self) -> str:
         hows = ", ".join(name_of(HOWS, one["how"]) for one in self.plan["changes"])
-        return str(_("Undo the last change of this policy? It %s.")) % (hows or str(_("stays as it is")))
+        return str(_("Roll back the last change of this policy? It %s.")) % (hows or str(_("stays as it is")))
 
     def sentences(self) -> list[str]:
         return [(one["after"] or one["before"])["policy"] for one in self.plan["changes"]]
@@ -117,6 +117,6 @@ class UndoView(PolicyQuestionView):
         return f"{url_in_panel(self.request, 'index')}?changed={self.kwargs['policy_id']}"
 
     def act(self, client: Client, data: Mapping[str, Any]) -> str:
-        """Undo it, unless the configuration has changed since the plan."""
+        """Roll it back, unless the configuration has changed since the plan."""
         client.undo_policy(self.kwargs["policy_id"], etag=etag_of(data["version"]))
-        return str(_("The last change is undone."))
+        return str(_("The last change is rolled back."))

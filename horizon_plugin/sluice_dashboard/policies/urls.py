@@ -22,7 +22,7 @@ def make_urlpatterns() -> list[URLPattern]:
         re_path(policy_path + r"enable/$", actions.EnableView.as_view(), name="enable"),
         re_path(policy_path + r"disable/$", actions.DisableView.as_view(), name="disable"),
         re_path(policy_path + r"delete/$", actions.DeleteView.as_view(), name="delete"),
-        re_path(policy_path + r"undo/$", actions.UndoView.as_view(), name="undo"),
+        re_path(policy_path + r"undo/$", actions.RollBackView.as_view(), name="undo"),
     ]
 
 

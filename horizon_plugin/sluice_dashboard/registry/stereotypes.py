@@ -1,4 +1,4 @@
-"""One stereotype: its sentences, its targets, and the forms that apply and withdraw it."""
+"""One stereotype: its sentences, its targets, and the forms that apply and unapply it."""
 
 from __future__ import annotations
 
@@ -111,14 +111,14 @@ class ApplyView(TargetView):
 class WithdrawView(TargetView, ConfirmView):
     """Remove its policies of a target."""
 
-    page_title = _("Take a stereotype back")
-    submit_label = _("Take back")
+    page_title = _("Unapply a stereotype")
+    submit_label = _("Unapply")
 
     def question(self) -> str:
         words = {"name": self.kwargs["entry"], "target": self.kwargs["applied_to"]}
-        return str(_("Take back what “%(name)s” has set for %(target)s?") % words)
+        return str(_("Unapply “%(name)s” from %(target)s? What it has set there is taken back.") % words)
 
     def act(self, client: Client, data: Mapping[str, Any]) -> str:
         """Delete its policies there."""
         client.delete(targets_path(self.kwargs["entry"], self.kwargs["applied_to"]))
-        return str(_("What the stereotype has set is taken back."))
+        return str(_("The stereotype is unapplied."))

@@ -1,4 +1,4 @@
-"""The panel *Bandwidth*: what is missing in words, plots of tenants, nodes and devices, objectives set and taken back.
+"""The panel *Bandwidth*: what is missing in words, plots of tenants, nodes and devices, objectives set and unset.
 
 The API is one whose answers the tests write, but in the journey at the end, whose cluster is live.
 """
@@ -142,10 +142,10 @@ def test_an_objective_under_one_storage_policy_is_taken_back_alone(panel, fake_a
     fake_api.say("GET /bw/slo", {"slos": [objective(storage_policy="gold")], "next_marker": None})
     fake_api.say("DELETE /bw/slo/AUTH_x/get_bw/gold", None, 204)
     panel.open("/sluice/bandwidth/")
-    panel.page.locator(".sluice-objectives").get_by_role("link", name="Take back").click()
+    panel.page.locator(".sluice-objectives").get_by_role("link", name="Unset").click()
     assert "under the storage policy gold" in panel.page.locator(".sluice").inner_text()
-    panel.page.get_by_role("button", name="Take back").click()
-    panel.page.get_by_text("The objective is taken back.").wait_for()
+    panel.page.get_by_role("button", name="Unset").click()
+    panel.page.get_by_text("The objective is unset.").wait_for()
     assert len(asked(fake_api, "DELETE /bw/slo/AUTH_x/get_bw/gold")) == 1
 
 
@@ -201,7 +201,7 @@ def test_an_administrator_promises_a_rate_and_sees_the_tenant_get_it(dashboard, 
         page.locator("[data-plot-table]").first.get_by_text("Values", exact=True).click()
         dashboard.picture("bandwidth-live-node")
     dashboard.open("/sluice/bandwidth/")
-    page.locator(".sluice-objectives").get_by_role("link", name="Take back").click()
-    page.get_by_role("button", name="Take back").click()
+    page.locator(".sluice-objectives").get_by_role("link", name="Unset").click()
+    page.get_by_role("button", name="Unset").click()
     page.get_by_text("No tenant has an objective.").wait_for()
     assert dashboard.findings.faults == []

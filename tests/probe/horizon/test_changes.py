@@ -46,7 +46,7 @@ def test_the_last_change_is_undone_as_its_plan_says(dashboard, ada, policies):
     page.set_viewport_size(NARROW)
     dashboard.picture("changes-narrow")
     page.set_viewport_size(WIDE)
-    newest(page).get_by_role("link", name="Undo").click()
+    newest(page).get_by_role("link", name="Roll back").click()
     plan = page.locator(".sluice table")
     assert NAME in plan.inner_text()
     assert FIRST not in plan.inner_text()

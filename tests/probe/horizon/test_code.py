@@ -105,7 +105,7 @@ def test_a_filter_is_uploaded_rolled_out_revised_and_rolled_back(ada, client):
     node.get_by_text("has it").wait_for()
     assert node.get_by_role("cell").nth(1).inner_text() == "2"
     look(ada, "code-filter")
-    page.get_by_role("link", name="Go back to it 1").click()
+    page.get_by_role("link", name="Roll back to it 1").click()
     assert "code of revision 1 again" in page.locator("form.sluice-form").inner_text()
     submit(page, "**/filters/rot13/")
     page.locator("#revision-3").wait_for()
@@ -137,7 +137,7 @@ def test_a_filter_is_deployed_by_a_form_made_of_its_description_and_taken_back(a
     row = page.get_by_role("row", name="compression")
     assert "engine=zstd" in row.inner_text()
     look(ada, "code-deployments")
-    row.get_by_role("link", name="Take back").click()
+    row.get_by_role("link", name="Undeploy").click()
     submit(page, "**/code/deployments/?target=acme*2Fdocs")
     page.get_by_text("Nothing is deployed for just acme/docs").wait_for()
     assert list(client.deployments("acme/docs")) == []
@@ -214,7 +214,7 @@ def test_a_member_deploys_self_service_filters_for_its_own_containers_alone(dash
     assert page.input_value("#id_target") == "acme/"
     page.fill("#id_target", "acme/docs")
     submit(page, "**/sluice_project/code/deployments/?target=acme*2Fdocs")
-    assert page.get_by_role("link", name="Take back").count() == 1
+    assert page.get_by_role("link", name="Undeploy").count() == 1
     assert dashboard.findings.faults == []
     for path in ("", "filters/compression/", "metrics/", "controllers/", "add/filter/", "filters/compression/deploy/"):
         assert dashboard.open(f"/sluice/code/{path}").status == 403
@@ -224,4 +224,4 @@ def test_a_member_deploys_self_service_filters_for_its_own_containers_alone(dash
     dashboard.login("rita")
     dashboard.open("/sluice_project/code/deployments/?target=acme/docs")
     assert "compression" in page.locator(".sluice").inner_text()
-    assert page.get_by_role("link", name="Take back").count() == 0
+    assert page.get_by_role("link", name="Undeploy").count() == 0

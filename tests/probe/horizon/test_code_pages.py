@@ -21,7 +21,7 @@ PAGES = {
     "deployments/?target=acme": "list",
 }
 #: What buttons on them begin with.
-BUTTONS = {"Upload", "Go back", "Delete", "Stop", "Deploy to", "Take back", "Attach", "Detach"}
+BUTTONS = {"Upload", "Roll back", "Delete", "Stop", "Deploy to", "Undeploy", "Attach", "Detach"}
 
 
 @pytest.fixture

@@ -42,10 +42,10 @@ def test_a_new_administrator_is_helped_sees_the_policy_fire_and_takes_it_back(da
         page.get_by_text("Values", exact=True).click()
         dashboard.picture("journey-3-plot")
         policy = page.url.rstrip("/").partition("?")[0].rstrip("/").rpartition("/")[2]
-        page.get_by_role("link", name="Undo the last change").first.click()
-        dashboard.picture("journey-4-undo")
-        page.get_by_role("button", name="Undo").click()
-        page.get_by_text("The last change is undone.").wait_for()
+        page.get_by_role("link", name="Roll back the last change").first.click()
+        dashboard.picture("journey-4-roll-back")
+        page.get_by_role("button", name="Roll back").click()
+        page.get_by_text("The last change is rolled back.").wait_for()
     taken = time.monotonic() - begun
     assert page.locator(f"#policy-{policy}").count() == 0
     assert taken < LIMIT, f"{taken:.0f} s"

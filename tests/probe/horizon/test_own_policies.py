@@ -48,7 +48,7 @@ def test_a_policy_is_written_changed_switched_deleted_and_brought_back(panel):
     press(panel, "Delete", "Delete")
     panel.page.get_by_text("The policy is deleted.").wait_for()
     assert panel.page.get_by_role("link", name=OTHER).count() == 0
-    press(panel, "Undo the last change", "Undo")
+    press(panel, "Roll back the last change", "Roll back")
     panel.page.get_by_role("link", name=OTHER).wait_for()
     assert panel.findings.faults == []
 

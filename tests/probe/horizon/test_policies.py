@@ -202,7 +202,7 @@ def test_a_metric_without_a_history_leaves_the_marks_and_no_fault(panel, fake_ap
 def test_undo_shows_its_plan_and_is_guarded_by_it(panel, fake_api):
     panel.open("/sluice/policies/p1/undo/")
     assert "It is deleted." in panel.page.locator(".sluice").inner_text()
-    panel.page.get_by_role("button", name="Undo").click()
+    panel.page.get_by_role("button", name="Roll back").click()
     panel.page.wait_for_url(lambda url: url.endswith("/policies/?changed=p1"))
     plan, done = asked(fake_api, "POST /policies/p1/undo")
     assert (plan.path.endswith("plan=true"), done.path) == (True, "/policies/p1/undo")

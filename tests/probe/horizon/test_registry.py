@@ -118,9 +118,9 @@ def test_a_stereotype_is_applied_and_taken_back(panel, fake_api):
     page.get_by_label("Tenant or container").fill("acme/logs")
     page.get_by_role("button", name="Apply").click()
     page.get_by_text("“gold” is applied to acme/logs.").wait_for()
-    page.get_by_role("link", name="Take back").click()
-    page.get_by_role("button", name="Take back").click()
-    page.get_by_text("What the stereotype has set is taken back.").wait_for()
+    page.get_by_role("link", name="Unapply").click()
+    page.get_by_role("button", name="Unapply").click()
+    page.get_by_text("The stereotype is unapplied.").wait_for()
     assert panel.findings.faults == []
 
 
@@ -189,8 +189,8 @@ def test_an_administrator_names_tenants_and_types_and_applies_sentences_to_a_pro
     page.locator("[role=alert]", has_text=made["id"]).wait_for()
     dashboard.picture("registry-used")
     dashboard.open("/sluice/registry/stereotypes/named/archive/")
-    page.get_by_role("link", name="Take back").click()
-    page.get_by_role("button", name="Take back").click()
+    page.get_by_role("link", name="Unapply").click()
+    page.get_by_role("button", name="Unapply").click()
     page.get_by_text("To nothing that you may see.").wait_for()
     for kind, name in (("stereotypes", "archive"), ("terms", "SHEETS"), ("gtenants", "research")):
         dashboard.open(f"/sluice/registry/{kind}/named/{name}/delete/")

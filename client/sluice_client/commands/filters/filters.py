@@ -130,7 +130,7 @@ class UploadFilter(code_crud.UploadCode, resource=FILTER, words="filter upload")
 
 
 class RollBackFilter(code_crud.RollBackCode, resource=FILTER, words="filter rollback"):
-    """Restore the code of an earlier revision of a registered filter, as a new revision."""
+    """Roll back a registered filter to the code of an earlier revision, as a new revision."""
 
     examples = (
         "rot13",
@@ -198,15 +198,15 @@ class DeployFilter(ShowCommand, words="filter deploy"):
 
 
 class UndeployFilter(EachCommand, words="filter undeploy"):
-    """Remove filters that were deployed for a target."""
+    """Undeploy filters from a target."""
 
     arguments = (_TARGET, names_argument("keyword", "a filter"), WAIT)
     examples = ("AUTH_acme/logs compression",)
 
     def each(self, name: str, args: Namespace) -> tuple[str, Any]:
-        """Take back one."""
+        """Undeploy one."""
         left = self.client.undeploy_filter(args.target, name, args.wait)
-        return f"filter {name} is taken back from {args.target}", left
+        return f"filter {name} is undeployed from {args.target}", left
 
 
 def fields_of(args: Namespace) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The shapes of ``/changes``, roll back and import."""
+"""The shapes of ``/changes``, rollback and import."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class Monitoring(AdminPanel):
 
 
 class Changes(AdminPanel):
-    """Authors of changes, roll back, and the location of data."""
+    """Authors of changes, rollback, and the location of data."""
 
     name = _("Changes and locality")
     slug = "changes"

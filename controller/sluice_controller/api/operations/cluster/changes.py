@@ -1,4 +1,4 @@
-"""``/changes``: the log of changes, and roll back; ``/export`` and ``/import``: the configuration as a document."""
+"""``/changes``: the log of changes, and rollback; ``/export`` and ``/import``: the configuration as a document."""
 
 from __future__ import annotations
 
@@ -109,13 +109,13 @@ class ReplacingView(View):
 
 @operation(
     "POST /changes/<str:epoch>/rollback",
-    Rule("sluice:changes:rollback", ADMIN, "restore an earlier configuration"),
+    Rule("sluice:changes:rollback", ADMIN, "roll back the configuration"),
     shapes.OutcomeSerializer,
     *REPLACING,
     takes=None,
 )
 def roll_back(view: ReplacingView, request: Request, epoch: str) -> Response:
-    """Restore the configuration after an earlier change, as a new change.
+    """Roll back the configuration to its state after a change, as a new change.
 
     Policies, the registry and uploaded code become those of that time; unchanged ones are not touched. Actors of
     restored policies start anew. 409 if a document that was replaced since then is not kept any more.

@@ -146,11 +146,11 @@ def stop_controller(view: ControllerBase, request: Request, controller: str) -> 
 base.declare_rollback(
     ControllerBase,
     _URL,
-    Rule("sluice:controllers:rollback", ADMIN, "restore earlier code of a controller"),
+    Rule("sluice:controllers:rollback", ADMIN, "roll back a controller to earlier code"),
     _SHAPE,
     _NAME,
     name="roll_back_controller",
-    summary="Restore the code of an earlier revision of a controller, as a new revision",
+    summary="Roll back a controller to the code of an earlier revision, as a new revision",
     description="The controller with the restored code.",
 )
 

@@ -216,11 +216,11 @@ base.declare_upload(
 base.declare_rollback(
     RegistrationView,
     _URL,
-    Rule("sluice:filters:rollback", ADMIN, "restore earlier code of a filter"),
+    Rule("sluice:filters:rollback", ADMIN, "roll back a filter to earlier code"),
     shapes.UploadSerializer,
     _ALLOW,
     name="roll_back_filter",
-    summary="Restore the code of an earlier revision of a filter, as a new revision",
+    summary="Roll back a filter to the code of an earlier revision, as a new revision",
     description="Native code restores its own description; the description of an isolated filter stays as it is. "
     "An earlier revision of a native filter must be able to read what newer ones have stored.",
     errors=(405,),

@@ -97,11 +97,11 @@ def stop_metric(view: MetricBase, request: Request, metric: str) -> Response:
 base.declare_rollback(
     MetricBase,
     _URL,
-    Rule("sluice:metrics:rollback", ADMIN, "restore earlier code of a metric"),
+    Rule("sluice:metrics:rollback", ADMIN, "roll back a metric to earlier code"),
     MeasuredSerializer,
     _METRIC,
     name="roll_back_metric",
-    summary="Restore the code of an earlier revision of an uploaded metric, as a new revision",
+    summary="Roll back an uploaded metric to the code of an earlier revision, as a new revision",
     description="The metric with the restored code.",
 )
 

@@ -68,7 +68,7 @@ def deploy_filter(view: View, request: Request, target: str, keyword: str) -> Re
 
 @operation(
     "PUT /filters/<target:target>/undeploy/<name:keyword>",
-    Rule("sluice:deployments:undeploy", WRITES_OWN, "take a deployment back", about=THING),
+    Rule("sluice:deployments:undeploy", WRITES_OWN, "undeploy a filter", about=THING),
     shapes.DeployedPageSerializer,
     TARGET,
     _KEYWORD,

@@ -1,4 +1,4 @@
-"""``/policies``: policies made from sentences, and the undo of a policy's last change."""
+"""``/policies``: policies made from sentences, and the rollback of a policy's last change."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def list_firings(view: View, request: Request, policy_id: str) -> Response:
 
 @operation(
     "POST /policies/<str:policy_id>/undo",
-    Rule("sluice:policies:undo", WRITES_OWN, "undo the last change of a policy", about=THING),
+    Rule("sluice:policies:undo", WRITES_OWN, "roll back the last change of a policy", about=THING),
     OutcomeSerializer,
     query_flag("plan", "only show the changes, without making them"),
     WAIT,
@@ -216,10 +216,10 @@ def list_firings(view: View, request: Request, policy_id: str) -> Response:
     takes=None,
 )
 def undo_policy(view: View, request: Request, policy_id: str) -> Response:
-    """Undo the last change of a policy, by any identity; other policies stay as they are.
+    """Roll back the last change of a policy, by any identity; other policies stay as they are.
 
-    The changes that were made. A deleted policy comes back under its id, a created one is deleted. A second undo
-    restores what the first one undid. A sentence that is not valid any more is refused.
+    The changes that were made. A deleted policy comes back under its id, a created one is deleted. A second
+    rollback restores what the first one rolled back. A sentence that is not valid any more is refused.
     """
     wanted = policy_before_last_change(view.backend, policy_id, view.plan_authorizer(request))
     outcome = replace_configuration(view.backend, wanted, request.user.name, **view.given)

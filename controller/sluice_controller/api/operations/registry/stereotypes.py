@@ -163,7 +163,7 @@ def apply_stereotype(view: StereotypeTargetView, request: Request, stereotype: s
 
 @operation(
     "DELETE /stereotypes/<name:stereotype>/tenants/<target:target>",
-    Rule("sluice:stereotypes:take_back", APPLIES, "remove a stereotype from a target", about=THING),
+    Rule("sluice:stereotypes:take_back", APPLIES, "unapply a stereotype", about=THING),
     GONE,
     _NAME,
     _TARGET,
