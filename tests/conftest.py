@@ -57,7 +57,7 @@ def policies(api):
 
 @pytest.fixture(scope="session")
 def eventually():
-    """Waits for something that another process does: asks every 50 ms until true or too late."""
+    """Wait for another process: call a function every 50 ms until it returns true or the time is over."""
 
     def wait(question, limit=10.0):
         end = time.monotonic() + limit

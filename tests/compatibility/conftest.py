@@ -1,4 +1,4 @@
-"""What Sluice of commit df949eb wrote, before its modules were renamed: see README.md."""
+"""Data that Sluice of commit df949eb wrote, before its modules were renamed: see README.md."""
 
 import base64
 import gzip
@@ -64,7 +64,7 @@ def redis_url(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def get(redis_url, tmp_path_factory):
-    """A function that asks ``sluice-api`` over the recorded state for a path and returns the answer, JSON decoded."""
+    """A function that requests a path from ``sluice-api`` over the recorded state and returns the decoded response."""
     folder, port = tmp_path_factory.mktemp("api"), free_port()
     token = folder / "token"
     token.touch(mode=0o600)

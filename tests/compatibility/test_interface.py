@@ -1,7 +1,7 @@
-"""What clients, administrators and other versions meet is what it was when it was recorded.
+"""The interface for clients, administrators and other versions is the recorded one.
 
-A difference is a fault of the change, unless it is meant to be seen: then ``interface.collect`` records it anew, and a
-release note says it.
+A difference is a bug in the change, unless it is intended: then ``interface.collect`` records it again, and a
+release note describes it.
 """
 
 import difflib
@@ -34,7 +34,7 @@ def test_a_method_of_the_client_takes_and_sends_the_same(method, calls):
 
 @pytest.fixture(scope="module")
 def calls():
-    """As they would be read from the record: with lists for tuples."""
+    """The calls as the record has them: with lists for tuples."""
     return json.loads(json.dumps(collect.collect_client_calls()))
 
 

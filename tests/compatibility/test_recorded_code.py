@@ -1,4 +1,4 @@
-"""Code that was uploaded under earlier names still loads, passes its trial and does what it did."""
+"""Code that was uploaded under earlier names still loads, passes its trial and has the same effect."""
 
 import base64
 import hashlib

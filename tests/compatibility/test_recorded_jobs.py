@@ -1,6 +1,6 @@
-"""Jobs that earlier code left behind in the middle of their work are finished by today's.
+"""Jobs that earlier code left unfinished are finished by today's code.
 
-The keys are those that the code of commit ``6a3c314a`` wrote, as they were when its processes had died.
+The keys are those that the code of commit ``6a3c314a`` wrote, at the moment when its processes were killed.
 """
 
 from dataclasses import replace
@@ -44,7 +44,7 @@ HASHES = {
         '"reason":"","state":"under_way","step":"","v":1,"volume":"vol","what":"extend"}'
     },
 }
-#: Leases that ended when their owners had died.
+#: Leases that expired when their owners were killed.
 LEASES = {"motif_operation_leases": {"m1": 1700000000.655251}, "rewrite:j1:leases": {"AUTH_a/c1": 1700000000.641726}}
 
 

@@ -1,4 +1,4 @@
-"""Objects that earlier code stored, on proxies and on storage nodes, come back byte for byte."""
+"""Objects that earlier code stored, on proxies and on storage nodes, are read byte for byte."""
 
 import base64
 import hashlib
@@ -21,7 +21,7 @@ CODE = {name: base64.b64decode(code) for name, code in read("code").items()}
 
 @pytest.fixture(scope="module")
 def rot13():
-    """The filter that was uploaded."""
+    """The uploaded filter."""
     code = CODE["rot13.py"]
     return load_class(code, hashlib.sha256(code).hexdigest(), Filter)
 

@@ -1,4 +1,4 @@
-"""State in Redis and snapshots that were written by earlier code mean the same today."""
+"""State in Redis and snapshots that earlier code wrote have the same meaning today."""
 
 import pytest
 from tests.compatibility.conftest import RECORDED, read
@@ -11,7 +11,7 @@ from sluice_core.store.store import Store
 ANSWERS = read("answers")
 EFFECTIVE = read("effective")
 BOOT = "recorded"
-#: Lists of what is shipped, which grow: path → field, and the name of an entry.
+#: Lists of shipped items, which grow: path → field, and the name of an entry.
 GROWING = {
     "/filters": ("filters", "keyword"),
     "/registry/filters": ("filters", "keyword"),
@@ -20,7 +20,7 @@ GROWING = {
 
 
 def without_new_fields(found, recorded):
-    """``found`` with those fields of its objects alone that ``recorded`` has there, too."""
+    """``found`` with only those fields of its objects that ``recorded`` has, too."""
     if isinstance(found, dict) and isinstance(recorded, dict):
         return {name: without_new_fields(found[name], recorded[name]) for name in found if name in recorded}
     if isinstance(found, list) and isinstance(recorded, list) and len(found) == len(recorded):
@@ -37,7 +37,7 @@ def test_the_api_answers_as_before_and_may_say_more(get, path):
     field, name = GROWING[path]
     now, before = ({one[name]: one for one in answer[field]} for answer in (found, recorded))
     assert now.keys() >= before.keys()
-    if field == "metrics":  # filters describe themselves anew with each version
+    if field == "metrics":  # filters may describe themselves differently in each version
         assert without_new_fields({one: now[one] for one in before}, before) == before
 
 
@@ -53,7 +53,7 @@ def effective(reader, request):
 
 @pytest.fixture(scope="module")
 def recorded_snapshot(tmp_path_factory):
-    """A copy of the snapshot that the agent left behind, where workers look for it."""
+    """A copy of the snapshot that the agent wrote, where workers read it."""
     folder = tmp_path_factory.mktemp("snapshot")
     generation = folder / f"gen-1-{BOOT}"
     generation.mkdir()

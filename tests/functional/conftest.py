@@ -1,7 +1,7 @@
-"""The cluster behind Keystone, and what is added to it: a motif daemon, isolated filters, an API of its own.
+"""The cluster behind Keystone, and its additions: a motif daemon, isolated filters, an API of its own.
 
-That API has the same Swift and code, and a Redis database that nobody else writes. What is sent to it may be anything,
-so that it must not be what other tests build on.
+That API has the same Swift and code, and a Redis database that no other process writes. Tests may send it any requests,
+so other tests must not depend on its state.
 """
 
 import configparser
@@ -62,7 +62,7 @@ def cluster():
 def lone_api(cluster, tmp_path_factory):
     folder, port = tmp_path_factory.mktemp("lone-api"), free_port()
     database = f"{cluster.redis_url.rpartition('/')[0]}/{DATABASE}"
-    # with a static token: behind Keystone each odd name would be asked for there, which tries nothing of ours
+    # with a static token: behind Keystone each odd name would only be requested there, which tests nothing of Sluice
     changes = {"bind": f"{HOST}:{port}", "redis_url": database, "auth": STATIC} | LIMITS
     key = write_options(cluster.layout.configs / "api.conf", folder / "api.conf", changes)
     token = ensure_token(cluster.layout)
@@ -75,7 +75,7 @@ def lone_api(cluster, tmp_path_factory):
 
 @pytest.fixture
 def api_with(cluster, tmp_path):
-    """Starts further APIs with options of their own, which end with the test."""
+    """Starts further APIs with options of their own, which stop with the test."""
     with contextlib.ExitStack() as running:
 
         def start(secret, **options):
@@ -94,14 +94,14 @@ def api_with(cluster, tmp_path):
 
 @pytest.fixture
 def unlogged(lone_api):
-    """What a test made the API log holds no secret and no traceback."""
+    """The API's log lines of a test contain no secret and no traceback."""
     with lone_api.log_checked():
         yield
 
 
 @pytest.fixture(scope="module")
 def store(cluster):
-    """What the controller keeps in the cluster's Redis."""
+    """The controller's store in the cluster's Redis."""
     with contextlib.closing(Store(cluster.redis_url)) as found:
         yield found
 

@@ -1,7 +1,7 @@
-"""Every call of the API with what nobody should send: 4xx with a reason, nothing stored, nothing told.
+"""Every call of the API with invalid input: 4xx with a reason, no stored change, no secret in the response.
 
-The calls come from the description that the API gives of itself, so that new ones are tried as well.  What exists is
-made first, so that bodies are really looked at; each test compares all that Redis holds before and after.
+The calls come from the API's own description, so that new ones are tested, too.  Existing objects are created
+first, so that bodies are really parsed; each test compares all data of Redis before and after.
 """
 
 import itertools
@@ -33,7 +33,7 @@ def described(lone_api):
 
 @pytest.fixture(scope="module")
 def calls(described):
-    # without a Cinder those about volumes answer 503, whatever they are sent: ``block/test_api_bad_input.py``
+    # without a Cinder, calls about volumes answer 503 for any input: ``block/test_api_bad_input.py``
     found = [call for call in read_calls(described) if not call.path.startswith(ABOUT_VOLUMES)]
     assert len(found) > 90
     return found
@@ -41,7 +41,7 @@ def calls(described):
 
 @pytest.fixture(scope="module")
 def known(lone_api):
-    """One thing of each sort; part of a path → its name."""
+    """One object of each kind; part of a path → its name."""
 
     def make(path, body, where="Location"):
         made = lone_api.ask("POST", path, body)
@@ -67,7 +67,7 @@ def known(lone_api):
 
 @pytest.fixture(scope="module")
 def at_home(known):
-    """The path of a call about things that exist."""
+    """The path of a call about existing objects."""
 
     def lead(call):
         names = dict(known)
@@ -82,7 +82,7 @@ def at_home(known):
 
 @pytest.fixture
 def unchanged(lone_api, known):
-    """Whatever a test sent, Redis holds what it held, when a policy was looked at last, and which code was refused."""
+    """No request of a test changes Redis, except when a policy was last read, and which code was refused."""
     before = lone_api.dump()
     yield
     after = lone_api.dump()
@@ -93,7 +93,7 @@ def unchanged(lone_api, known):
 
 
 def answered_here(calls):
-    """Those that the API answers by itself; without a motif daemon calls about objects with motifs answer 503."""
+    """The calls that the API answers by itself; without a motif daemon calls about objects with motifs answer 503."""
     found = [call for call in calls if not call.path.startswith(ABOUT_MOTIFS)]
     assert len(found) < len(calls)
     return found

@@ -1,4 +1,4 @@
-"""What is no request at all, and what is said of Redis while it is away: refused in our words, nothing told."""
+"""Input that is no HTTP request, and errors while Redis is unreachable: refused with Sluice's texts, no secrets."""
 
 import socket
 
@@ -31,9 +31,9 @@ def test_what_is_no_request_is_refused_in_our_words(lone_api, fault):
 
 
 def test_a_password_in_a_url_is_told_nobody(api_with):
-    """While Redis is away there is much to say of it."""
+    """While Redis is unreachable, error texts may contain its URL."""
     secret = "s3cr3t-of-redis"
-    with socket.socket() as nobody:  # bound and deaf: whoever connects is refused
+    with socket.socket() as nobody:  # bound, not listening: connections are refused
         nobody.bind(("127.0.0.1", 0))
         api = api_with(secret, redis_url=f"redis://somebody:{secret}@127.0.0.1:{nobody.getsockname()[1]}/0")
         answers = [api.ask("GET", path) for path in ("/policies", "/nodes", "/changes", "/export", "/schema")]

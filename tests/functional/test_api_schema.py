@@ -1,9 +1,9 @@
-"""The API keeps to the description that it gives of itself: schemathesis asks it everything that it describes.
+"""The API matches its own description: schemathesis requests all that it describes.
 
-Each call is asked with its examples, with what the description allows and with what it forbids, and in chains in
-which one call takes what another gave.  A status, a header or a body that is not described, what is forbidden and
-taken, a 5xx: each is a failure.  The seed is printed and the same each time; ``SLUICE_FUZZ=20`` makes it twenty times
-as long, with another seed each time.
+Each call is requested with its examples, with input that the description allows and that it forbids, and in chains in
+which one call takes values that another returned.  A status, a header or a body that is not described, accepted
+forbidden input, or a 5xx is a failure.  The seed is printed and the same each time; ``SLUICE_FUZZ=20`` makes it twenty
+times as long, with another seed each time.
 """
 
 import pytest

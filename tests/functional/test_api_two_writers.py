@@ -1,4 +1,4 @@
-"""Two who change one thing at the same moment: one wins, the other is told by 409 or 412, and nothing is mixed."""
+"""Two concurrent changes of one object: one wins, the other gets 409 or 412, and they are never mixed."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.usefixtures("unlogged")
 
 ROUNDS = 8
 STORAGE = (GOLD, EC21)
-#: Sort → where it is made, what makes the one called NAME, and where it then is.
+#: Kind → where it is created, the body that creates the one called NAME, and its path.
 MADE = {
     "a filter": ("/filters", {"keyword": "NAME", "environment": "wasm", "language": "wasm"}),
     "a dependency": ("/filters/dependencies", {"name": "NAME"}),
@@ -23,7 +23,7 @@ MADE = {
     "a metric": ("/registry/metrics", {"name": "NAME", "granularities": ["tenant"]}),
     "a stereotype": ("/stereotypes", {"name": "NAME", "text": "FOR {target} DO SET noop"}),
 }
-#: Sort → two ways to change it.
+#: Kind → two ways to change it.
 CHANGES = {
     "a filter": ({"help": "one"}, {"help": "two"}),
     "a dependency": ({"help": "one"}, {"help": "two"}),
@@ -38,7 +38,7 @@ CHANGES = {
 
 
 def at_once(lone_api, *asked):
-    """The answers to several calls that begin at the same moment, each on a connection of its own."""
+    """The responses to several concurrent calls, each on a connection of its own."""
     barrier = threading.Barrier(len(asked))
 
     def ask(one):
@@ -59,7 +59,7 @@ def named(body, name):
 
 
 def make(lone_api, sort, number):
-    """Path and version of a new one."""
+    """Path and version of a new object."""
     if sort == "a policy":
         path, body = "/policies", {"policy": f"FOR TENANT AUTH_two{number} DO SET compression"}
     else:
@@ -133,7 +133,7 @@ def test_what_is_changed_and_deleted_at_once_is_one_of_both(lone_api, sort):
 
 
 def test_without_a_version_both_may_win_but_are_never_mixed(lone_api):
-    """Adding members needs no version: each of many is in the group when it was told so."""
+    """Adding members needs no version: each member with a successful response is in the group."""
     path, _ = make(lone_api, "a group of tenants", "many")
     names = [f"AUTH_m{number}" for number in range(8)]
     answers = at_once(lone_api, *(("PUT", f"{path}/tenants/{name}", None, {}) for name in names))

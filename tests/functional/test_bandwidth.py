@@ -1,4 +1,4 @@
-"""Promises about bandwidth, on a live cluster of two proxies and three object servers with an agent each."""
+"""Bandwidth objectives on a live cluster of two proxies and three object servers with an agent each."""
 
 import contextlib
 import itertools
@@ -18,7 +18,7 @@ from sluice_client import Client, ClientError
 
 MB = 1_000_000
 TENANTS = ("AUTH_t1", "AUTH_t2", "AUTH_t3")
-#: Little enough that a busy machine gives it.
+#: Low enough for a busy machine.
 GET, PUT = 12 * MB, 4.5 * MB
 CAPACITY = Capacity(get=GET, put=PUT)
 EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "examples" / "bandwidth_differentiation.py"
@@ -38,7 +38,7 @@ def stage(request, tmp_path_factory):
 
 @pytest.fixture
 def promised(stage):
-    """Says sentences, and takes them back afterwards."""
+    """Creates policies, and deletes them afterwards."""
     made = []
 
     def say(sentence):
@@ -53,13 +53,13 @@ def promised(stage):
 
 
 def many(stage, connections):
-    """More of them where they go to another server with each request, so that somebody waits at each."""
+    """More clients where they use another server with each request, so that one waits at each."""
     return connections if stage.terms.side == "proxy" else 3 * connections
 
 
 @contextlib.contextmanager
 def loads(stage, *specs):
-    """Clients at work: ``(account, connections, method)``."""
+    """Running clients: ``(account, connections, method)``."""
     with contextlib.ExitStack() as stack:
         found = [stack.enter_context(stage.load(name, many(stage, count), method)) for name, count, method in specs]
         yield found
@@ -151,7 +151,7 @@ def test_floors_hold_beside_rewrites(stage, promised, rewriting):
 
 @pytest.fixture
 def algorithm(stage):
-    """Crystal's algorithm 1, running as a global controller in the place of Sluice's own allocation."""
+    """Crystal's algorithm 1, running as a global controller in place of Sluice's own allocation."""
     name, code = "bandwidth_differentiation", stage.client.controller_code
     code.upload(name, EXAMPLE.read_bytes())
     code.start(name, wait=20)
@@ -161,7 +161,7 @@ def algorithm(stage):
 
 
 def controllers(stage):
-    """Method → the global controller that allocates it, as the API says."""
+    """Method → the global controller that allocates it, as the API reports."""
     flows = stage.client.collection("/bw/flows")
     list(flows.list())
     return flows.last_page["controllers"]
@@ -210,7 +210,7 @@ def test_a_ceiling_holds_and_the_others_are_free(stage, promised):
     with loads(stage, ("AUTH_t1", 8, "GET"), ("AUTH_t2", 8, "GET")) as found:
         assert settled(found[:1], [2 * MB]) == close([2 * MB])
         assert means(found[1:])[0] > GET
-        # each node by itself until there are shares, with the quarter of a second that a bucket holds at first
+        # each node by itself until there are shares, with the quarter of a second in a bucket at the start
         assert max(found[0].rates(begun, begun + 4).values()) < 3 * 1.25 * 2 * MB + MB
 
 
@@ -266,7 +266,7 @@ def test_a_containers_floor_is_its_own_and_its_tenants_is_for_the_others(stage, 
         loads(stage, ("AUTH_t1", 16, "GET"), ("AUTH_t2", 16, "GET")) as (rest, other),
         stage.load("AUTH_t1", many(stage, 16), container="other") as part,
     ):
-        # of what is spare each tenant has the same, and each flow of a tenant
+        # each tenant has the same part of the spare rate, and each flow of a tenant
         expected = [7 * MB, 3 * MB, 2 * MB]
         assert settled((part, rest, other), expected) == close(expected)
         floors = {(row["account"], row["container"]): row["floor"] for row in stage.flows() if row["active"]}

@@ -47,7 +47,7 @@ class Shift(Filter):
 """
 FIRST = SHIFT.replace("EXTRA", "0")
 SECOND = SHIFT.replace("EXTRA", "100")
-#: Gives wrong bytes for what the first revision wrote.
+#: Returns wrong bytes for objects that the first revision wrote.
 FORGETFUL = SECOND.replace('record["by"]', "101")
 
 HEADS = """
@@ -212,7 +212,7 @@ def test_tenants_cannot_reach_the_code(cluster, rest, shift, swift):
 
 
 class Heading:
-    """HEAD requests all the time."""
+    """Continuous HEAD requests."""
 
     def __init__(self, swift):
         self._swift = swift

@@ -12,7 +12,7 @@ from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.play import write_playrc
 
 TUTORIALS = Path(__file__).parents[2] / "docs" / "tutorials"
-#: Printed before what a block of commands prints.
+#: Printed before the output of a block of commands.
 MARK = "---"
 
 
@@ -26,7 +26,7 @@ def files_of(page):
 
 
 def blocks_of(page):
-    """Of each block that is run here: what is typed, and the answer that the page shows (None: none)."""
+    """The input and the shown output (None: none) of each block that is run here."""
     comment = f"<!-- tested by: tests/functional/{Path(__file__).name} -->"
     return [
         (text, None) if language == "sh" else typed_and_shown(text)

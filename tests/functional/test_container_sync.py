@@ -1,4 +1,4 @@
-"""Swift's container-sync brings objects to another container whose bytes were replaced before it was set up."""
+"""Swift's container-sync copies objects whose bytes were replaced before it was set up to another container."""
 
 import pytest
 from tests.support.cluster.daemons import run_round
@@ -14,7 +14,7 @@ def put(swift, path, body=b"", **headers):
 
 
 def synchronize(swift, source, target):
-    """Set up what is done once in the way that Swift's own guide says."""
+    """Set up container-sync once, as Swift's own guide describes."""
     put(swift, target, x_container_sync_key="k")
     answer = swift.request(
         "POST", source, x_container_sync_to=f"//sluice/aio/{swift.account.rpartition('/')[2]}/{target}",
@@ -24,7 +24,7 @@ def synchronize(swift, source, target):
 
 
 def run_sync(cluster):
-    """Two rounds without a complaint: the first one leaves some rows to other servers, the second one looks at them."""
+    """Two rounds without an error: the first one leaves some rows to other servers, the second one checks them."""
     for _ in range(2):
         run_round(cluster, "container-sync")
 
@@ -62,7 +62,7 @@ def test_objects_that_were_rewritten_or_contracted_are_synchronized_afterwards(r
 
 
 def test_a_container_that_holds_what_was_synchronized_can_be_synchronized_back(rewriter, api, swift, policies):
-    """Both ways: the other cluster may be one without Sluice, whose container-sync fails on offsets."""
+    """Both directions: the other cluster may have no Sluice, and its container-sync fails on offsets."""
     put(swift, "sy-one")
     put(swift, "sy-one/o", TEXT)
     policies("FOR OBJECT AUTH_test/sy-one/o DO SET compression ON PROXY")

@@ -1,4 +1,4 @@
-"""The bin for deleted objects on a real Swift, while somebody else writes."""
+"""The bin for deleted objects on a real Swift, with concurrent writes."""
 
 import threading
 
@@ -8,7 +8,7 @@ TEXT = b"".join(b"%d: what somebody may want back\n" % number for number in rang
 
 
 def in_the_bin(swift, prefix):
-    """The bytes of everything that was kept of objects whose path begins so."""
+    """The bytes of all kept objects whose path begins so."""
     names = [row["name"] for row in swift.listing("trash") if row["name"].startswith(prefix)]
     return [swift.request("GET", f"trash/{name}").body for name in names]
 

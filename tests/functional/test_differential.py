@@ -1,7 +1,7 @@
-"""Random histories of requests to plain Swift and to ours while policies come, go and change.
+"""Random histories of requests to plain Swift and to Sluice while policies are created, deleted and changed.
 
-Every answer is compared (``tests.support.cluster.differential``), and at the end every object and every listing.
-``SLUICE_EXAMPLES`` says how many histories are tried, each of up to ``SLUICE_STEPS`` requests.
+Every response is compared (``tests.support.cluster.differential``), and at the end every object and every listing.
+``SLUICE_EXAMPLES`` is the number of histories, each of up to ``SLUICE_STEPS`` requests.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ from tests.support.sandbox.process import XOR
 from sluice_core.errors import SluiceError
 
 EXAMPLES = int(os.environ.get("SLUICE_EXAMPLES", "12"))
-#: Histories of a functional run; a probe tries all.
+#: Histories of a functional run; a probe runs all.
 FEW = 2
 STEPS = int(os.environ.get("SLUICE_STEPS", "40"))
 TEXT = b"".join(b"%07d the quick brown fox jumps over the lazy dog\n" % n for n in range(20_000))
@@ -37,9 +37,9 @@ CONTAINERS = (ONE, OTHER, VERSIONED)
 #: Erasure-coded containers.
 CODED = (OTHER, SEGMENTS)
 NAMES = ("a", "pics/x.jpg", "c d/é")
-#: What S3 clients see: its container must be made by one.
+#: The container of S3 clients, which an S3 client must create.
 BUCKET, KEY, PART = "d-bucket", "in parts", 5 << 20
-#: An isolated filter that changes what is stored, and is undone on GET.
+#: An isolated filter that changes stored bytes, and is decoded on GET.
 SCRAMBLE = {
     "keyword": "dscramble",
     "environment": "process",
@@ -49,7 +49,7 @@ SCRAMBLE = {
     "capabilities": {"changes_length": False, "stage": 450},
     "parameters": [{"name": "key", "type": "int", "minimum": 0, "maximum": 255, "default": 90}],
 }
-#: None: no policy there.  A policy of a container replaces that of its tenant.
+#: None: no policy.  A policy of a container replaces that of its tenant.
 TENANT_POLICIES = (
     None,
     "FOR TENANT AUTH_test DO SET compression WITH engine=zstd min_size=0 ON PROXY",
@@ -134,7 +134,7 @@ class Histories(RuleBasedStateMachine):
             self.twins("PUT", container, headers=policy)
         self.twins("POST", VERSIONED, headers={"X-Versions-Enabled": "true"})
         self.twins("POST", "", headers={"X-Account-Meta-Temp-Url-Key": "secret"})
-        for container in CONTAINERS:  # else most histories are about what is not there
+        for container in CONTAINERS:  # else most histories are about missing objects
             for name in NAMES[:2]:
                 self.twins("PUT", f"{container}/{name}", TEXT[:5000], {"Content-Type": "text/plain"})
 
@@ -388,7 +388,7 @@ class Histories(RuleBasedStateMachine):
 
 
 class Remembering(Twins):
-    """Keeps the first difference with all requests before it: hypothesis tries again, and time has passed."""
+    """Keeps the first difference with all requests before it: hypothesis repeats a history at a later time."""
 
     def __init__(self, *sides):
         super().__init__(*sides)
@@ -405,7 +405,7 @@ class Remembering(Twins):
 
 
 class RememberingS3(Both):
-    """The same for what is asked by S3."""
+    """The same for requests of S3."""
 
     def __init__(self, twins, *clients):
         super().__init__(*clients)

@@ -1,6 +1,6 @@
-"""A node refuses what a policy sets: that becomes an event, for the API, for collectors of logs and for the command.
+"""A node refuses an assignment of a policy: that becomes an event, for the API, log collectors and the command.
 
-What docs/admin/events.md shows is tried here.
+Tests docs/admin/events.md.
 """
 
 import json
@@ -15,13 +15,13 @@ from sluice_aio.base.swift_http import SwiftHttp
 from sluice_core.store.records import Draft
 from sluice_core.store.store import Store
 
-#: Seconds within which the event must come.
+#: Seconds within which the event must arrive.
 LIMIT = 30.0
 
 
 @pytest.fixture
 def refused(cluster, policies, swift):
-    """The id of a policy that all nodes refuse: its filter is installed nowhere, as after a downgrade of the nodes."""
+    """The id of a policy that all nodes refuse: its filter is not installed, as after a downgrade of the nodes."""
     made = policies("FOR CONTAINER AUTH_test/unseen DO SET noop")["id"]
     swift.request("PUT", "unseen")
     assert swift.request("PUT", "unseen/o", b"a proxy worker is known from its first request on").status == 201

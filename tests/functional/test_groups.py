@@ -1,4 +1,4 @@
-"""Policies on groups of tenants and containers on a real cluster, and where an account's new containers go."""
+"""Policies on groups of tenants and containers on a real cluster, and the placement of an account's new containers."""
 
 import itertools
 
@@ -16,7 +16,7 @@ ACCOUNT = "AUTH_test"
 
 @pytest.fixture
 def commit(store, eventually):
-    """Commits a draft and waits until every node enforces it; all of it is taken back at the end."""
+    """Commit a draft and wait until every node enforces it; all changes are reverted at the end."""
     puts, entries = set(), set()
 
     def enforce(**draft):
@@ -30,13 +30,13 @@ def commit(store, eventually):
 
 
 def compress(level, group):
-    """What a sentence about a group compiles to."""
+    """The assignment of a sentence about a group."""
     return Assignment(f"{group}.0", group, "filter", "set", "compression", Target(level, "group", group), stage=300)
 
 
 @pytest.fixture
 def shrinks(cluster, swift):
-    """Whether what is uploaded now to a container is stored compressed."""
+    """Whether uploads to a container are stored compressed now."""
 
     names = (f"o{number}" for number in itertools.count())
 

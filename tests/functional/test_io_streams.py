@@ -1,4 +1,4 @@
-"""Objects read by threads of streams and by Swift's own disk files: the same requests, the answers compared."""
+"""Objects read by threads of streams and by Swift's own disk files: the same requests, the responses compared."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ FRAGMENT = {
     "X-Object-Sysmeta-Ec-Content-Length": "1",
     "X-Backend-Fragment-Preferences": "[]",
 }
-#: Whether this kernel tells what the page cache has.
+#: Whether this kernel reports the contents of the page cache.
 TELLS = tuple(int(one) for one in platform.release().split(".")[:2]) >= (6, 5)
-#: What of an answer must be the same.
+#: The parts of a response that must be equal.
 HEADERS = ("Etag", "Content-Length", "Content-Range", "Content-Type", "X-Timestamp", "X-Backend-Timestamp")
 
 
@@ -51,7 +51,7 @@ def ranges(size):
 
 @dataclass
 class Twins:
-    """One storage node, read by Swift's own disk files and by ours with a thread for every stream."""
+    """One storage node, read by Swift's own disk files and by Sluice's with a thread for every stream."""
 
     plain: StorageNode
     ours: StorageNode
@@ -72,13 +72,13 @@ def headers(answer):
 
 
 def parts(answer):
-    """The body without the boundary, which is another each time."""
+    """The body without its random boundary."""
     boundary = answer.headers["Content-Type"].partition("boundary=")[2].encode()
     return answer.body.replace(boundary, b"BOUNDARY")
 
 
 class PlainNode(StorageNode):
-    """Over the disk files that Swift brings."""
+    """A node with Swift's own disk files."""
 
     def __post_init__(self):
         self.log = Log()

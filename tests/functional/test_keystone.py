@@ -1,7 +1,7 @@
-"""A real Keystone says who asks, for the API and for Swift.
+"""A real Keystone authenticates users, for the API and for Swift.
 
-Given the projects acme and umbrella with a member, a reader and an administrator, the administrator speaks of
-projects by name, a member rules its own containers, and what Keystone takes back is soon refused.
+Given the projects acme and umbrella with a member, a reader and an administrator, the administrator names
+projects by name, a member manages its own containers, and roles that Keystone revokes are soon refused.
 """
 
 import http.client
@@ -54,7 +54,7 @@ def cluster():
 
 @pytest.fixture(scope="module")
 def login(cluster):
-    """A function that gives a new token of somebody."""
+    """A function that returns a new token of a user."""
     keystone = KeystoneHttp(cluster.keystone_url)
 
     def take(user):
@@ -68,7 +68,7 @@ def login(cluster):
 
 @pytest.fixture(scope="module")
 def api(cluster, login):
-    """A function that gives the API as somebody sees it."""
+    """A function that returns the API for a user."""
     known = {}
 
     def client(user):
@@ -83,7 +83,7 @@ def api(cluster, login):
 
 @pytest.fixture
 def policies(api):
-    """Creates policies as somebody, and deletes them afterwards."""
+    """Creates policies as a user, and deletes them afterwards."""
     made = []
 
     def create(user, sentence):
@@ -103,7 +103,7 @@ def refused(call):
 
 
 def ask(cluster, token, path="/policies"):
-    """Status and headers of a request that nobody tries again."""
+    """Status and headers of a request without retries."""
     connection = http.client.HTTPConnection(urlsplit(cluster.api_url).netloc, timeout=30)
     try:
         connection.request("GET", path, headers={"X-Auth-Token": token, "X-Roles": "admin", "X-Project-Id": "x"})
@@ -195,7 +195,7 @@ def test_the_history_of_a_project_that_is_no_more_is_forgotten(cluster, login, a
     acme, gone = f"AUTH_{login('alice').project_id}", f"AUTH_{'0' * 32}"
     store, now = Store(cluster.redis_url), int(time.time())
     try:
-        # of a metric that nothing measures here, so that nobody else writes it
+        # of a metric that is not measured here, so that no other process writes it
         made = [
             SeriesRecord(f"test{number}", "POOL_USED", "tenant", path, 60, now)
             for number, path in enumerate((acme, gone))

@@ -1,4 +1,4 @@
-"""Sentences as the papers write them: engines with levels, and filters in an order that changes nothing."""
+"""Sentences as in the papers: engines with levels, and filters in an order without effect."""
 
 import hashlib
 
@@ -12,7 +12,7 @@ FOLDER = "levels"
 
 @pytest.fixture
 def stored(cluster, swift):
-    """Uploads the text and gives the size of each replica."""
+    """Upload the text and return the size of each replica."""
     swift.request("PUT", FOLDER)
 
     def put(name):

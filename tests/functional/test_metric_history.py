@@ -1,4 +1,4 @@
-"""The history of a live cluster: what Swift did, as the API and a Prometheus have it."""
+"""The history of a live cluster: Swift's activity, as the API and a Prometheus show it."""
 
 import re
 import threading
@@ -19,7 +19,7 @@ BODY = b"x" * 10_000
 
 @pytest.fixture
 def load(swift):
-    """PUTs and GETs, a few each second, until the test is over."""
+    """PUTs and GETs, a few each second, until the end of the test."""
     swift.request("PUT", "plotted")
     over = threading.Event()
 
@@ -76,7 +76,7 @@ def test_a_real_prometheus_scrapes_everything_and_answers_the_same_calls(
                 LIMIT,
             )
             assert all(low <= mean <= high for _, mean, low, high, _ in points)
-            # what is not exported is answered out of our own
+            # values that are not exported are answered from the API's own history
             assert asked.metric_history("PUTS_SEC", "AUTH_test")["points"]
         (first, *others) = [line for block in QUERIES for line in block.splitlines()]
         assert prometheus.query(first)

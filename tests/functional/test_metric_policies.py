@@ -1,4 +1,4 @@
-"""Policies over what uploads consist of, over responses, and over single objects, on a live cluster."""
+"""Policies over the contents of uploads, over responses, and over single objects, on a live cluster."""
 
 import http.client
 import random
@@ -30,7 +30,7 @@ def test_uploads_that_compress_well_are_compressed_and_others_are_not(cluster, a
     with Steadily(swift, 5, *uploads):
         eventually(lambda: api.policy(made["wordy"]["id"])["state"] == "active", 30)
         eventually(lambda: max(sizes(cluster, "wordy", "load")) < len(TEXT) / 2, 30)
-        # what is stored is compressed now, and what is sampled is plain: the policy goes on holding
+        # stored bytes are compressed now, and samples are plain: the condition stays true
         for number in range(20):
             swift.request("PUT", f"wordy/{number}", TEXT)
         assert api.policy(made["wordy"]["id"])["state"] == "active"
@@ -57,7 +57,7 @@ def test_a_policy_for_an_object_fires_for_it_alone(api, swift, policies, eventua
 
 
 def observed(api, policy, metric):
-    """The value that a policy saw last; None when there is none."""
+    """The last value that a policy saw; None without one."""
     return ((api.policy(policy["id"])["observed"] or {}).get("values") or {}).get(metric)
 
 
@@ -96,7 +96,7 @@ def test_the_hit_ratio_tells_whether_caching_is_of_use(api, swift, policies, eve
 
 
 def put_slowly(swift, path, seconds):
-    """The answer to an upload whose body waits in its middle."""
+    """The response to an upload whose body pauses in its middle."""
 
     def body():
         yield b"half"

@@ -1,4 +1,4 @@
-"""Policies over what containers store, free space and the load of nodes, on a live cluster."""
+"""Policies over the usage of containers, free space and the load of nodes, on a live cluster."""
 
 import json
 import threading
@@ -14,7 +14,7 @@ BODY = b"a line that is stored\n" * 5000
 
 
 class CpuSender:
-    """What CollectD of ``node`` would send each second: the CPU at work, in percent."""
+    """The messages that CollectD of ``node`` would send each second: the CPU load, in percent."""
 
     def __init__(self, url, node):
         self.percent = 5.0

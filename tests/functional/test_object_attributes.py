@@ -1,4 +1,4 @@
-"""Policies that ask for attributes of objects on a real Swift: which are cached, compressed, and kept when deleted."""
+"""Policies with conditions on attributes of objects on a real Swift: which are cached, compressed, and kept."""
 
 import os
 
@@ -21,7 +21,7 @@ def box(swift):
 
 @pytest.fixture
 def is_cached(cluster):
-    """Whether the proxy's node keeps an object."""
+    """Whether the proxy's node caches an object."""
 
     def find(name):
         key = object_digest(f"AUTH_test/{BOX}/{name}".encode()).hex()

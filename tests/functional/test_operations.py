@@ -1,6 +1,6 @@
-"""What an operator asks of a whole cluster: switching off, explaining, going back, and where data lie.
+"""Operations on a whole cluster: switching off, explaining, going back, and the locality of data.
 
-What docs/admin/operate.md shows is tried here.
+Tests docs/admin/operate.md.
 """
 
 import json
@@ -14,7 +14,7 @@ from sluice_aio.base.swift_http import SwiftHttp
 
 @pytest.fixture(scope="module")
 def call(cluster):
-    """One call of the API; its body as data."""
+    """One call of the API; returns the decoded body."""
 
     def ask(method, path, data=None, kind="application/json", status=(200, 201)):
         body = data if isinstance(data, bytes) else b"" if data is None else json.dumps(data).encode()

@@ -1,4 +1,4 @@
-"""What is read on a real Swift: without metadata, or ahead of a client that reads in order."""
+"""Reads on a real Swift: without metadata, or with read-ahead for a client that reads in order."""
 
 import io
 
@@ -72,7 +72,7 @@ def test_what_follows_is_in_the_cache_before_a_client_that_reads_in_order_asks_f
     eventually(lambda: len(swift.request("GET", "film").body.split()) == len(frames))
     for path in frames[:3]:
         assert swift.request("GET", path).body == path.encode()
-    # the client waits, since it might overtake what is read ahead of it
+    # the client waits, since it might overtake the read-ahead
     eventually(lambda: all(map(is_cached, frames[3:19])))
     for path in frames[3:20]:
         assert swift.request("GET", path).body == path.encode()

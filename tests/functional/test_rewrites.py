@@ -1,4 +1,4 @@
-"""Stored objects are brought to what policies say and back to plain bytes; nobody who reads can tell.
+"""Stored objects are rewritten as policies say and back to plain bytes; readers see no difference.
 
 The jobs are those of docs/admin/rewrites.md.
 """
@@ -31,7 +31,7 @@ BODIES = {
     "tiny": b"tiny",
     "empty": b"",
 }
-#: Differ between two answers by nature.
+#: Headers that differ between any two responses.
 MOMENTS = {"date", "x-trans-id", "x-openstack-request-id", "connection"}
 PROXY = "SET compression ON PROXY, SET encryption ON PROXY"
 NODES = "SET compression ON STORAGE_NODE, SET encryption ON STORAGE_NODE"
@@ -47,7 +47,7 @@ def rewriter(cluster):
 
 @pytest.fixture
 def policy(api):
-    """Say a sentence; it is taken back when the context ends, and no node knows it any more."""
+    """Create a policy; it is deleted when the context ends, and no node has it any more."""
 
     @contextlib.contextmanager
     def said(sentence):
@@ -68,7 +68,7 @@ def put(swift, path, body=b"", **headers):
 
 
 def seen(swift, container, query=""):
-    """All that a client can tell of every object of a container."""
+    """All that a client can see of every object of a container."""
     found = {}
     for row in json.loads(swift.raw("GET", f"{swift.account}/{container}?format=json{query}", token(swift)).body):
         version = f"?version-id={row['version_id']}" if query else ""
@@ -101,7 +101,7 @@ def encoded(cluster, path):
     ("place", "kept"), [(PROXY, 1), (NODES, 1), (ALONE, 3)], ids=["proxy", "storage node", "compression alone"]
 )
 def test_objects_are_encoded_and_made_plain_again(rewriter, api, swift, policy, kind, place, kept):
-    """``kept`` objects come out as they are: the empty one, and without encryption noise and a few bytes."""
+    """Objects in ``kept`` stay as they are: the empty one, and without encryption noise and a few bytes."""
     container = f"rw-{kind[:3]}-{(PROXY, NODES, ALONE).index(place)}"
     put(swift, container, **({"x_storage_policy": EC21} if kind == "erasure coded" else {}))
     for name, body in BODIES.items():
@@ -187,7 +187,7 @@ def test_a_job_for_the_cluster_finds_every_account_and_brings_objects_to_the_act
     assert rewrite(api, "AUTH_test/rw-key", "key")["rewritten"] == 1, "only the disks know the key of the other"
     keys = KeyFile(rewriter.layout.key_file).read()
     rewriter.layout.key_file.write_bytes(render_ring(Ring("next", {**keys.secrets, "next": b"k" * 32})))
-    time.sleep(1.1)  # keys are looked for once a second
+    time.sleep(1.1)  # key files are read once a second
     try:
         know_one_account(rewriter, "AUTH_test")
         done = rewrite(api, "CLUSTER", "key")
@@ -211,7 +211,7 @@ def key_of(cluster, path, entry):
 
 
 def know_one_account(cluster, account):
-    """Redis has lost its list of accounts, and somebody has added one since."""
+    """Redis has lost its list of accounts, and one account was added since."""
     with contextlib.closing(Store(cluster.redis_url)) as store:
         store.client.delete(store.keys.accounts)
         store.run(add_accounts(store.keys, [account]))

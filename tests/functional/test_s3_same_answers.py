@@ -1,4 +1,4 @@
-"""The same S3 requests to plain Swift and to ours under policies, by boto3; the answers are compared."""
+"""The same S3 requests to plain Swift and to Sluice under policies, by boto3; the responses are compared."""
 
 import hashlib
 import random

@@ -1,4 +1,4 @@
-"""SelectObjectContent as boto3 sends it, to a whole cluster: large objects, policies, other people's buckets."""
+"""SelectObjectContent as boto3 sends it, to a whole cluster: large objects, policies, buckets of other users."""
 
 import boto3
 import pytest

@@ -1,4 +1,4 @@
-"""The same requests to plain Swift and to ours under a compression policy: the answers are compared."""
+"""The same requests to plain Swift and to Sluice under a compression policy: the responses are compared."""
 
 import contextlib
 import hashlib
@@ -21,7 +21,7 @@ BODIES = {
     "noise": random.Random(3).randbytes(400_000),
     "mixed": TEXT[:400_000] + random.Random(4).randbytes(600_000) + TEXT[:300_001],
 }
-#: Differ by nature: times, ids, the two accounts, and the MD5 of a manifest, which holds the times of its segments.
+#: Values that must differ: times, ids, the two accounts, and the MD5 of a manifest, which has its segments' times.
 NOT_COMPARED = {
     "date",
     "x-trans-id",

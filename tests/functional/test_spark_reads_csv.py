@@ -1,4 +1,4 @@
-"""A stock Spark reads CSV objects with filters pushed down: Spark's own answer, for fewer bytes on the wire."""
+"""A stock Spark reads CSV objects with filters pushed down: the same result, with fewer bytes on the wire."""
 
 import contextlib
 import logging
@@ -15,17 +15,17 @@ from pyspark.sql import functions as f
 
 from sluice_spark import register
 
-#: Says goodbye when the tests' log is closed already.
+#: Logs its exit when the tests' log is closed already.
 logging.getLogger("py4j").setLevel(logging.WARNING)
 
-#: Spark's launcher forks to start its JVM, which eventlet, once imported, does not like to see.
+#: Spark's launcher forks to start its JVM, about which an imported eventlet warns.
 pytestmark = [pytest.mark.probe, pytest.mark.filterwarnings("ignore:Using fork:DeprecationWarning")]
 
 SCHEMA = "id LONG, time STRING, meter STRING, kwh DOUBLE, note STRING"
 
 
 class Relay:
-    """Passes connections on to a server and counts what it answers."""
+    """Forwards connections to a server and counts the bytes of its responses."""
 
     def __init__(self, port):
         self._port = port

@@ -1,4 +1,4 @@
-"""Storlets in real containers, put on objects of a real Swift by policies and by clients."""
+"""Storlets in real containers, applied to objects of a real Swift by policies and by clients."""
 
 import hashlib
 import os
@@ -18,7 +18,7 @@ from sluice_client import Client
 SOURCES = Path(__file__).parents[2] / "filters" / "storlets"
 TEXT = b"".join(b"%d the quick brown fox\n" % number for number in range(60_000))
 DESCRIPTION = {"environment": "storlet", "language": "python"}
-#: Gives up in the middle of its output.
+#: Fails in the middle of its output.
 CRASHING = b"""
 import os
 

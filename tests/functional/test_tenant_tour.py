@@ -22,7 +22,7 @@ CLOUDS = """clouds:
 
 @pytest.fixture
 def shell(cluster, tmp_path):
-    """A shell as the page has prepared it: a `clouds.yaml` with acme, and its name."""
+    """A shell as the page prepares it: a `clouds.yaml` with acme, and its name."""
     password, project, _ = seed.PEOPLE["alice"]
     clouds = tmp_path / "clouds.yaml"
     clouds.write_text(CLOUDS.format(url=cluster.keystone_url, password=password, project=project), encoding="utf-8")

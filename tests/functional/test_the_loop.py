@@ -1,4 +1,4 @@
-"""A sentence changes what the cluster does, because of what a tenant does, and takes it back."""
+"""A sentence changes the cluster's behaviour for a tenant's workload, and reverts it."""
 
 import hashlib
 import threading
@@ -15,7 +15,7 @@ TEXT = b"".join(b"%d: a line that compresses\n" % n for n in range(5000))
 
 
 class Load:
-    """PUTs at a steady rate in the background until told to stop; remembers failures."""
+    """PUTs at a steady rate in the background until stopped; records failures."""
 
     def __init__(self, client, container, rate):
         self._client = client
@@ -162,7 +162,7 @@ def test_several_consumers_of_a_metric_each_see_all_of_it(cluster, swift, contai
 
 
 class Listener:
-    """A consumer with its own queue, as anybody may bind one."""
+    """A consumer with its own queue, as any client may bind one."""
 
     def __init__(self, url, key, rows):
         self._url, self._key, self._rows = url, key, rows

@@ -1,4 +1,4 @@
-"""A filter of a third party: its service is called while a live cluster's load lasts, and until it accepts."""
+"""A filter of a third party: its service is called under a live cluster's load, until it accepts."""
 
 import configparser
 import json
@@ -12,12 +12,12 @@ from tests.functional.test_metric_policies import Steadily
 # A name that is imported from `http.server` is the real one. As an attribute of `http`, `server` is eventlet's once a
 # process has imported eventlet, and its green threads hang between real ones.
 
-#: What the service answers first; a host calls three times, and begins anew after 2 s.
+#: The service's first responses; a host calls three times, and starts again after 2 s.
 REFUSALS = 4
 
 
 class Service(ThreadingHTTPServer):
-    """On loopback; ``calls`` are (path, document) of what it was asked, and it accepts all after ``REFUSALS``."""
+    """On loopback; ``calls`` are (path, document) of its requests, and it accepts all after ``REFUSALS``."""
 
     daemon_threads = True
 
@@ -37,7 +37,7 @@ class Answers(BaseHTTPRequestHandler):
         self.server.calls.put((self.path, document))
 
     def log_message(self, *_):
-        """Say nothing."""
+        """Do not log."""
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def calling(cluster):
 
 @pytest.fixture
 def scan(api, service, calling):
-    """The word `scan`, for which the service stands."""
+    """The word `scan`, which the service implements."""
     url = f"http://127.0.0.1:{service.server_address[1]}"
     parameters = [{"name": "depth", "type": "int", "minimum": 1, "help": "levels of archives"}]
     body = {"keyword": "scan", "url": f"{url}/on/{{target}}", "undo": f"{url}/off/{{target}}", "parameters": parameters}
@@ -80,7 +80,7 @@ def scan(api, service, calling):
 
 def test_a_service_is_called_while_a_tenant_uploads(api, swift, service, scan, eventually):
     swift.request("PUT", "scanned")
-    # far below the rate of the test: a busy machine slows it, and the filter must not be taken back in between
+    # far below the rate of the test: a busy machine slows it, and the filter must not be removed in between
     made = api.create_policy("FOR TENANT AUTH_test WHEN PUTS_SEC > 0.5 DO SET scan WITH depth=3 TRANSIENT")
     try:
         with Steadily(swift, 8, lambda: swift.request("PUT", "scanned/o", b"bytes")):
@@ -97,5 +97,5 @@ def test_a_service_is_called_while_a_tenant_uploads(api, swift, service, scan, e
 
 
 def accepting(enforced):
-    """What is said of the policy once all nodes and the service have taken it; else nothing."""
+    """The policy's state once all nodes and the service have accepted it; else nothing."""
     return enforced if enforced["nodes"] == enforced["total"] >= 1 else None

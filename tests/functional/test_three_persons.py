@@ -1,8 +1,8 @@
-"""One journey of each capability as a member, as an administrator, and as a stranger.
+"""One journey of each capability as a member, as an administrator, and as a member of another project.
 
 Alice is a member of the project acme, ada is administrator in it and so of the cluster, ulf is a member of another
-project. What each of them asks for is about acme's account, where alice has prepared something; the tables say what
-each is answered. Where a journey says so, the containers are open to all readers: then a stranger gets what others get.
+project. Each of them requests data of acme's account, where alice has prepared them; the tables have the expected
+responses. Where a journey says so, the containers are open to all readers: then ulf gets what others get.
 """
 
 import contextlib
@@ -27,14 +27,14 @@ OPEN = {"x_container_read": ".r:*"}
 
 @dataclass
 class Person:
-    """Somebody's Swift, which looks at acme's account, API and keys of S3."""
+    """A user's Swift, with requests for acme's account, API and keys of S3."""
 
     swift: object
     api: Client
     keys: tuple
 
     def told(self, call, *arguments, **named):
-        """The status that the API answers with."""
+        """The status of the API's response."""
         try:
             call(*arguments, **named)
         except ApiError as error:
@@ -68,7 +68,7 @@ def acme(people):
 
 @pytest.fixture
 def said(people):
-    """Says a sentence as somebody; the status, and it is taken back afterwards."""
+    """Create a policy as a user; return the status, and delete it afterwards."""
     made = []
 
     def say(who, sentence):
@@ -107,7 +107,7 @@ def concat(account, container):
 
 @pytest.fixture
 def derived(motifs, alice, acme):
-    """Makes a container with two sources and an object of both."""
+    """Create a container with two sources and an object of both."""
 
     def make(container, **headers):
         put(alice, container, **headers)
@@ -121,9 +121,9 @@ def derived(motifs, alice, acme):
 
 @pytest.fixture
 def rest(eventually, acme):
-    """Attaches the motif to the object of a container, or has it contracted, by REST; the status.
+    """Attach the motif to the object of a container, or contract it, by REST; return the status.
 
-    It waits for a lease, which a Redis that was just started grants to nobody for some seconds.
+    It waits for a lease, which a Redis that was just started does not grant for some seconds.
     """
 
     def ask(person, container, params=None):
@@ -192,7 +192,7 @@ def test_rewrites(cluster, rewriter, people, alice, acme, said, who, statuses):
     ("who", "statuses"), [("alice", (201, 200, 200)), ("ada", (201, 200, 200)), ("ulf", (403, 403, 200))]
 )
 def test_csv_select(people, alice, said, who, statuses):
-    """A policy holds a column back from whoever reads, also from those whom an access list lets in."""
+    """A policy removes a column for all readers, also for those with rights from an access list."""
     container, swift = f"three-tables-{who}", people[who].swift
     put(alice, container)
     put(alice, f"{container}/t.csv", TABLE, content_type="text/csv")
@@ -212,7 +212,7 @@ def test_csv_select(people, alice, said, who, statuses):
     ("who", "answer"), [("alice", b"1,Bern\n2,Thun\n"), ("ada", "AccessDenied"), ("ulf", "NoSuchBucket")]
 )
 def test_s3_select(cluster, people, who, answer):
-    """S3's own access lists are in force here: a bucket is its maker's, and that of another project is not seen."""
+    """S3's own access lists apply here: a bucket belongs to its creator, and that of another project is not seen."""
     bucket = f"three-select-{who}"
     with contextlib.ExitStack() as stack:
         mine, client = (client_of(cluster.proxy_url, *people[name].keys) for name in ("alice", who))
@@ -256,7 +256,7 @@ def test_versions(people, alice, said, who, statuses):
 
 @pytest.mark.parametrize(("who", "policy", "sees"), [("alice", 403, "own"), ("ada", 201, "all"), ("ulf", 403, "none")])
 def test_bandwidth(people, alice, acme, said, swift, eventually, who, policy, sees):
-    """Who may promise, and whose flows each is shown, while two accounts are read."""
+    """Who may set objectives, and whose flows each sees, while two accounts are read."""
     sentence = "FOR TENANT acme DO SET bandwidth WITH max_get_bw=50MBps"
     assert said(who, sentence) == policy
     if policy != 201:

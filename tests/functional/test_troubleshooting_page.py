@@ -1,4 +1,4 @@
-"""The commands that the page about troubleshooting begins with, on a cluster that is well."""
+"""The first commands of the troubleshooting page, on a cluster without faults."""
 
 import pytest
 from tests.support.cluster.command_line import command_line

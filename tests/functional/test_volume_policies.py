@@ -1,6 +1,6 @@
-"""A policy over what a konnector measures, on a live cluster: sentence, counters, limit in the snapshot, taken back.
+"""A policy over a konnector's metric, on a live cluster: sentence, counters, limit in the snapshot, revert.
 
-The konnector is a process that says hello to the agent of the node and then its counters, as the real one does.
+The konnector is a process that sends the node's agent its hello and then its counters, as the real one does.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ OTHER = "0b6f2a5e-0000-4000-8000-000000000002"
 
 
 class FakeKonnector:
-    """Reads of volumes, so many a second, as the agent of a node hears of them."""
+    """Reads of volumes at a rate, as the agent of a node receives them."""
 
     def __init__(self, path, **rates):
         self.rates = rates
@@ -57,7 +57,7 @@ class FakeKonnector:
 
 @pytest.fixture(scope="module")
 def volumes(cluster):
-    """Two volumes that Sluice has records of."""
+    """Two volumes with records in Sluice."""
     store = Store(cluster.redis_url)
     found = [VolumeRecord(VOLUME, "test", ACCOUNT, "data1"), VolumeRecord(OTHER, "test", ACCOUNT, "data2")]
     store.run(write_documents(store.keys.volumes, {one.id: {"v": 1, **one.to_data()} for one in found}))
@@ -68,7 +68,7 @@ def volumes(cluster):
 
 @pytest.fixture
 def limits(cluster):
-    """What the snapshot of the node holds a volume to."""
+    """The limits of a volume in the node's snapshot."""
     reader = SnapshotReader(cluster.layout.snapshots)
 
     def read(volume):

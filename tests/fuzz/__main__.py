@@ -1,8 +1,8 @@
 """Fuzz the decoders and the language, guided by coverage: ``python -m tests.fuzz [--seconds N] [target …]``.
 
-Each target runs in a child of its own, since libFuzzer never gives a process back, and code is guided as it is
-imported.  A child ends with an error for any exception, for one input that takes too long, and when its memory grows
-beyond its limit; the input that did it is kept in the folder of findings.  Needs ``atheris``.
+Each target runs in a child of its own, since libFuzzer never returns control of a process, and code is instrumented as
+it is imported.  A child ends with an error for any exception, for one input that takes too long, and when its memory
+grows beyond its limit; the input that caused it is kept in the folder of findings.  Needs ``atheris``.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-#: What chance shall be guided by: our rooms, and who takes sentences apart.
+#: The instrumented code: Sluice's packages, and the parser library of sentences.
 GUIDED = ["sluice_core", "sluice_dsl", "sluice_actors", "sluice_sandbox", "sluice_middleware", "pyparsing"]
-#: Megabytes that a child may have; all that a target imports takes about 200.
+#: The memory limit of a child in megabytes; the imports of a target take about 200.
 MEMORY = 1024
 #: Seconds for one input.
 PATIENCE = 10
@@ -30,7 +30,7 @@ _RSS = re.compile(r"#(\d+)\s.*? rss: (\d+)Mb")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a child said: inputs tried, memory in megabytes at half-time and at the end, and its status."""
+    """The output of a child: inputs tried, memory in megabytes at half-time and at the end, and its status."""
 
     target: str
     runs: int
@@ -78,7 +78,7 @@ def be_child(target: str, options: list[str]) -> None:
 
 
 def main() -> int:
-    """0 when nothing was found."""
+    """Return 0 without findings."""
     if sys.argv[1:2] == ["--child"]:
         be_child(sys.argv[2], sys.argv[3:])
     import fuzz_targets

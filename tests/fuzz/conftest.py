@@ -1,4 +1,4 @@
-"""The targets are no installed package: they are imported from this folder, as the runner does."""
+"""The targets are not an installed package: they are imported from this folder, as the runner does."""
 
 import sys
 from pathlib import Path

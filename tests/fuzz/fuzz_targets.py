@@ -1,8 +1,8 @@
-"""What is fed with bytes that nobody meant: each target takes any bytes and raises nothing.
+"""Fuzz targets: each target takes any bytes and must not raise.
 
-A target reads its bytes as somebody's message, text or record, and does with the result what its readers do first.
-Errors of ours that say "this is none" are what is expected; anything else is a finding.  Where what was read can be
-written again, it must come back the same.
+A target parses its bytes as a message, text or record, and handles the result as its readers do at first.
+Sluice's errors for invalid input are expected; any other exception is a finding.  If the result can be
+encoded again, it must be the same.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CATALOGUE = make_catalogue()
 FACTS = (Facts("GET"), Facts("PUT", "a/b.pdf", 10, "text/plain; charset=x", frozenset({"x"})))
 
 
-#: Where messages are declared, beside what is imported above.
+#: Modules with messages, beside those imported above.
 _MODULES = (
     "sluice_actors.bandwidth.loads.decoder",
     "sluice_actors.hosts.cluster_services",
@@ -46,7 +46,7 @@ _MODULES = (
 
 @dataclass(frozen=True)
 class Target:
-    """Something that reads bytes; ``seeds`` are some that it can read."""
+    """A parser of bytes; ``seeds`` are valid inputs."""
 
     name: str
     feed: Callable[[bytes], None]
@@ -54,7 +54,7 @@ class Target:
 
 
 def message_classes(base: type[Message] = Message) -> Iterator[type[Message]]:
-    """Every message there is, of all rooms that are imported."""
+    """Every message class of the imported packages."""
     for one in base.__subclasses__():
         if is_dataclass(one):  # else it is a base of messages
             yield one
@@ -62,10 +62,10 @@ def message_classes(base: type[Message] = Message) -> Iterator[type[Message]]:
 
 
 def load_all_messages() -> list[type[Message]]:
-    """All of them, by name: importing a room is what makes its messages known."""
+    """All message classes, by name: importing a package registers its messages."""
     for module in _MODULES:
         importlib.import_module(module)
-    # making a class with slots leaves its first draft behind
+    # a dataclass with slots leaves its first class object behind
     found = [one for one in message_classes() if getattr(sys.modules[one.__module__], one.__name__, None) is one]
     return sorted(found, key=lambda one: (one.__module__, one.__name__))
 
@@ -74,7 +74,7 @@ MESSAGES = load_all_messages()
 
 
 def feed_message(cls: type[Message], raw: bytes) -> None:
-    """What can be read can be written, and is then read as the same bytes."""
+    """A message that can be decoded can be encoded, and is then decoded from the same bytes."""
     found = _decoded(cls, raw)
     if found is None:
         return
@@ -93,13 +93,13 @@ def _decoded(cls: type[Message], raw: bytes) -> Message | None:
 
 
 def feed_any_message(raw: bytes) -> None:
-    """The first byte chooses which."""
+    """The first byte chooses the message class."""
     if raw:
         feed_message(MESSAGES[raw[0] % len(MESSAGES)], raw[1:])
 
 
 def feed_entry(raw: bytes) -> None:
-    """The registry: an entry that makes no sense is left out by whoever reads all of them."""
+    """The registry: readers of all entries skip an invalid one."""
     with contextlib.suppress(DecodeError):
         entry = policies.Entry.decode(raw)
         found = {"it": entry}
@@ -108,7 +108,7 @@ def feed_entry(raw: bytes) -> None:
 
 
 def feed_predicate(raw: bytes) -> None:
-    """A predicate is refused when it is compiled, or answers whatever is asked."""
+    """A predicate is refused when it is compiled, or evaluates for any facts."""
     with contextlib.suppress(ValueError, RecursionError, DecodeError):
         data = json.loads(raw)
         test = compile_predicate(data)
@@ -124,7 +124,7 @@ def feed_snapshot_records(raw: bytes) -> None:
 
 
 def feed_stream(raw: bytes) -> None:
-    """The change stream: what cannot be read is a gap, and left out of the past."""
+    """The change stream: an entry that cannot be decoded is a gap, and left out of the past."""
     drops, _, change = raw.partition(b"\x00")
     entry = (b"1-0", {b"change": change, b"drops": drops or b"[]", b"history": b"h"})
     keys = Keys()
@@ -140,14 +140,14 @@ def feed_collectd(raw: bytes) -> None:
 
 
 def feed_actors(raw: bytes) -> None:
-    """What actor hosts tell each other: whatever it is, a host goes on."""
+    """Messages between actor hosts: a host continues after any message."""
     from sluice_actors.hosts.cluster_services import MetricUsageExchange
 
     MetricUsageExchange("h", lambda key, body: None, lambda metrics: None, lambda: 0.0).receive("values.all", raw)
 
 
 def feed_sandbox(raw: bytes) -> None:
-    """A worker in a jail may say anything, in any pieces; words are bounded before they are gathered."""
+    """A worker in a jail may send anything, in any pieces; messages are bounded before they are buffered."""
     from sluice_sandbox.process import wire as process_wire
     from sluice_sandbox.storlets import wire as storlets_wire
 
@@ -164,13 +164,13 @@ def feed_sandbox(raw: bytes) -> None:
 
 
 def feed_worker_answer(raw: bytes) -> None:
-    """The host's side of such a worker: its words are taken, or it is told that they are nonsense."""
+    """The host's side of such a worker: its messages are accepted, or refused as invalid."""
     from sluice_sandbox.limits import SandboxFault
     from sluice_sandbox.process.session import ProcessSession
     from sluice_sandbox.process.wire import FrameParser
 
     class Begun(ProcessSession):
-        """As it is once a worker was reached."""
+        """Its state once a worker was reached."""
 
         def __init__(self) -> None:
             self._names, self._frames, self._counts = ["one", "two"], FrameParser(), None
@@ -184,7 +184,7 @@ def feed_worker_answer(raw: bytes) -> None:
 
 
 def feed_objects(raw: bytes) -> None:
-    """Metadata of objects, as the middlewares find them."""
+    """Metadata of objects, as the middlewares read them."""
     from sluice_middleware.object_server.diskfile import request_context, stored_metadata
     from sluice_middleware.wsgi import sysmeta
 
@@ -200,7 +200,7 @@ def feed_objects(raw: bytes) -> None:
 
 
 def feed_language(raw: bytes) -> None:
-    """Any text: plans, or errors whose spans lie in the text; what can be printed parses to the same."""
+    """Any text: plans, or errors whose spans are in the text; plans that can be printed parse to the same."""
     try:
         check_text(raw.decode("utf-8", "surrogatepass"))
     except UnicodeDecodeError:
@@ -208,7 +208,7 @@ def feed_language(raw: bytes) -> None:
 
 
 def check_text(text: str) -> None:
-    """The whole promise of the language about one text."""
+    """Check all rules of the language for one text."""
     compiled, errors = _compiled(text)
     assert bool(compiled) != bool(errors)
     lines = text.split("\n")
@@ -235,7 +235,7 @@ def _compiled(text: str) -> tuple[list[Compiled], tuple[Diagnostic, ...]]:
 
 
 def feed_source(raw: bytes) -> None:
-    """Uploaded code is read before it is run."""
+    """Uploaded code is parsed before it is run."""
     for kind in uploads.CODE_KINDS:
         with contextlib.suppress(CallerError):
             check_source(raw, kind)

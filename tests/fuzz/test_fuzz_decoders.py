@@ -1,4 +1,4 @@
-"""Every decoder: any bytes, and what is nearly right, give a thing or an error of ours."""
+"""Every decoder: any bytes, and nearly valid ones, give a result or an error of Sluice's."""
 
 import json
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 DEEP = 3000
 DAMAGE = (b"", b"[", b"]", b"}", b"\x00", b"\xff", b"9" * 30, b'"')
-#: What hostile senders know of JSON and MessagePack.
+#: Hostile values of JSON and MessagePack.
 ODD = (None, True, -1, 0, 2**70, 1e308, float("inf"), float("nan"), "", "\x00", "*", "é", [], {}, [[]], {"": None})
 CALM = calm(60)
 
@@ -26,7 +26,7 @@ values = st.recursive(
 def packed(data):
     try:
         return msgpack.packb(data)
-    except OverflowError:  # MessagePack knows no larger numbers
+    except OverflowError:  # MessagePack has no larger numbers
         return msgpack.packb(str(data))
 
 

@@ -1,4 +1,4 @@
-"""The language takes any text: a plan that prints and parses back, or errors that lie within the text."""
+"""The language accepts any text: a plan that prints and parses back, or errors within the text."""
 
 import fuzz_targets as targets
 from fuzz_settings import calm

@@ -1,6 +1,6 @@
-"""A host with green threads, as Swift's servers are: run by the probe of the fast environments.
+"""A host with green threads, as Swift's servers: run by the probe of the fast environments.
 
-Prints how many streams came through green threads and through real ones, and whether others went on meanwhile.
+Prints how many streams passed through green threads and through real ones, and whether other threads ran meanwhile.
 """
 
 import sys
@@ -44,7 +44,7 @@ def main(folder: Path) -> None:
         print(sum(one.wait() == b"x" for one in green))
         meanwhile = len(turns)
         print(sum(tpool.execute(once) == b"x" for _ in range(5)))
-        # five times 0.2 s: had the filters stopped the host, the other thread had had a turn or two for each
+        # five times 0.2 s: had the filters blocked the host, the other thread had run once or twice for each
         print(meanwhile > 20)
         other.kill()
 

@@ -1,9 +1,9 @@
-"""Three machines with an actor host each: one loses power, sleeps, or is cut off; each crossing fires exactly once.
+"""Three machines with an actor host each: one loses power, is suspended or cut off; each crossing fires exactly once.
 
-Nobody hears of a machine without power or cable: connections to it stay open, and what is sent is lost.
+A machine without power or cable closes no connection: connections to it stay open, and sent bytes are lost.
 
-Each tenant is busy for one window in ten, so that whatever is missed in the few seconds of a take-over shows
-as a crossing that did not fire, and whatever is decided by two hosts as one that fired twice.
+Each tenant is busy for one window in ten, so that a window missed in the few seconds of a take-over shows
+as a crossing that did not fire, and a decision of two hosts as one that fired twice.
 """
 
 import asyncio
@@ -25,14 +25,14 @@ PERIOD = 10
 
 
 async def wait_until(condition):
-    """Wait for what other processes do; ``run_scenario`` says how long at most."""
+    """Wait for other processes; ``run_scenario`` sets the limit."""
     while not await condition():
         await asyncio.sleep(0.1)
 
 
 @pytest.fixture(autouse=True)
 def quiet_pika():
-    """pika reports each step of each failed attempt to reach the broker that is not there."""
+    """pika logs each step of each failed attempt to reach the missing broker."""
     logger = logging.getLogger("pika")
     logger.setLevel(logging.CRITICAL)
     yield
@@ -54,7 +54,7 @@ def schedule(window):
 
 
 def crossings(firings, first, last):
-    """Window of each crossing that was set from ``first`` to ``last``, and after how many windows it was taken back."""
+    """Window of each crossing that was set from ``first`` to ``last``, and after how many windows it was reverted."""
     return [
         (one.window, after.window - one.window if (one.what, after.what) == ("set", "taken_back") else 0)
         for one, after in itertools.pairwise(firings)
@@ -92,7 +92,7 @@ class Team:
         await wait_until(so)
 
     async def windows(self, count):
-        """Wait until so many more windows were published; the last one."""
+        """Wait until this many more windows were published; return the last one."""
 
         async def begun():
             return self.nodes.published
@@ -106,9 +106,9 @@ class Team:
         return end
 
     async def fired(self, first, last, late=0):
-        """Every crossing from ``first`` to ``last`` was set once and taken back once, and nothing else was.
+        """Every crossing from ``first`` to ``last`` was set once and reverted once, and no other.
 
-        :param late: windows by which it may be taken back later than it should
+        :param late: windows by which it may be reverted late
         """
 
         async def over():

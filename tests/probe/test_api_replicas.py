@@ -1,7 +1,7 @@
 """Two replicas of the API behind one address are killed in turn, and no request of readers or writers is lost.
 
-A connection is all that the address knows, so some break; the client asks again, which is safe for reading, for
-deleting, and for creating under a key by which each replica knows the request again.
+The address forwards connections only, so some break; the client retries, which is safe for reading, for
+deleting, and for creating under a key by which each replica recognises the request.
 """
 
 import itertools
@@ -21,7 +21,7 @@ from sluice_aio.cluster.cluster import Cluster
 from sluice_client import Client, ClientError, Retries
 
 REPLICAS = ("api", "api2")
-#: Longer than a replica needs to come back on a slow machine.
+#: Longer than the restart of a replica on a slow machine.
 PATIENT = Retries(tries=8)
 
 
@@ -36,7 +36,7 @@ def cluster():
 
 
 class Load:
-    """Readers and writers with a client each, all the time; what failed is remembered, and what should be there."""
+    """Continuous readers and writers with a client each; records failures, and the expected objects."""
 
     def __init__(self, url, token, readers=2, writers=3):
         self._url, self._token = url, token
@@ -49,7 +49,7 @@ class Load:
         self.expected = {}
 
     def _run(self, turn, number):
-        # who waits for a worker that is just being made is served late, not lost
+        # a request that waits for a new worker is served late, not lost
         with Client(self._url, self._token, timeout=60, retries=PATIENT) as client:
             for count in itertools.count():
                 if self._over.is_set():
@@ -76,7 +76,7 @@ class Load:
             del self.expected[made["id"]]
 
     def go_on(self, turns):
-        """Wait until each thread has begun and ended so many more turns."""
+        """Wait until each thread has started and ended this many more turns."""
         enough = [count + 1 + turns for count in self.done]
         end = time.monotonic() + 90
         while any(count < least for count, least in zip(self.done, enough, strict=True)):
@@ -96,7 +96,7 @@ class Load:
 
 @pytest.fixture
 def load(cluster):
-    """Load through one address, and afterwards: nothing failed, everything is there exactly once."""
+    """Load through one address, and afterwards: no request failed, each object exists exactly once."""
     with Balancer([cluster.layout.ports[name] for name in REPLICAS]) as balancer:
         with Load(balancer.url, cluster.token) as running:
             running.go_on(1)

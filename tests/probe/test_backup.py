@@ -1,4 +1,4 @@
-"""What an operator lost is back after the steps of the page about backups: Redis twice, and a key file."""
+"""Lost data are restored by the steps of the page about backups: Redis twice, and a key file."""
 
 import os
 import shutil
@@ -72,7 +72,7 @@ def steps(cluster, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def before(api, swift, steps):
-    """All that is decided, an object under it, and the backup of both."""
+    """All configured objects, an object under them, and the backup of both."""
     api.collection("/registry/terms").create({"term": "PAPERS", "patterns": ["pdf"]})
     for sentence in SENTENCES:
         api.create_policy(sentence, wait=10)
@@ -82,13 +82,13 @@ def before(api, swift, steps):
 
 
 def decided(api):
-    """What stands, apart from what actors do."""
+    """The configured state, except the actions of actors."""
     names = ("id", "policy", "created_at", "created_by", "enabled")
     return sorted(tuple(one[name] for name in names) for one in api.policies())
 
 
 def is_transformed(cluster, swift, name):
-    """Whether an upload of this moment is stored as the policy says."""
+    """Whether a present upload is stored as the policy says."""
     assert swift.request("PUT", f"kept/{name}", BODY).status == 201
     files = object_files(cluster.device_folders, f"AUTH_test/kept/{name}")
     return len(files) == 3 and all("encryption" in file_metadata(path).get(CHAIN, "") for path in files)
@@ -117,7 +117,7 @@ def test_policies_are_back_after_an_import_and_no_request_was_without_them(
 
 
 def test_a_copy_of_redis_brings_back_all_that_was_in_it(cluster, api, swift, steps, before, eventually):
-    # what an import cannot know is in the copy: the changes, one by one
+    # the copy has data that an import cannot have: the single changes
     late = api.create_policy("FOR TENANT AUTH_late DO SET noop", wait=10)["id"]
     for name in ("api", "actors", "redis"):
         cluster.kill(name)

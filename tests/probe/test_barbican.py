@@ -1,4 +1,4 @@
-"""The keys of encryption in a real Barbican, with Keystone before it: rotated, away, and refused."""
+"""The keys of encryption in a real Barbican behind Keystone: rotated, unreachable, and refused."""
 
 import base64
 import shutil
@@ -23,16 +23,16 @@ from sluice_client import Client
 
 BODY = b"".join(b"%d: what only Barbican's users may read\n" % number for number in range(10_000))
 PLACES = ("PROXY", "STORAGE_NODE")
-#: Everything of Swift that needs keys.
+#: All services of Swift that need keys.
 WITH_KEYS = ("proxy", *OBJECT_DEVICES)
-#: Seconds in which everybody has asked the key manager again.
+#: Seconds in which all processes have requested the key manager again.
 AGAIN = 40
-#: Requests that are under way together, more than there are processes that may answer.
+#: Concurrent requests, more than there are processes to answer.
 AT_ONCE = 8
 
 
 class Keys:
-    """The castellan configuration that all of Swift reads, and what is in Barbican."""
+    """The castellan configuration that all of Swift reads, and the contents of Barbican."""
 
     def __init__(self, layout):
         self.layout = layout
@@ -49,12 +49,12 @@ class Keys:
         fresh.replace(self.path)
 
     def make(self, name):
-        """A key in Barbican, made by it."""
+        """Create a key in Barbican."""
         manager, context = self._barbican()
         self.known[name] = manager.create_key(context, "aes", 256, name=name)
 
     def secrets(self):
-        """The keys themselves in all the ways that one writes bytes."""
+        """The keys themselves in all usual encodings."""
         manager, context = self._barbican()
         found = [manager.get(context, one).get_encoded() for one in self.known.values()]
         return [text for one in found for text in (one.hex(), base64.b64encode(one).decode(), repr(one))]
@@ -119,7 +119,7 @@ def get(client, place, name="old", **headers):
 
 
 def settled(cluster, client, eventually):
-    """Every process of the proxy and of storage nodes has the first key, which is active."""
+    """All processes of the proxy and of storage nodes have the first key, which is active."""
 
     def written(place, number):
         name = f"old{number}"
@@ -127,7 +127,7 @@ def settled(cluster, client, eventually):
         return stored and keys_on_disk(cluster, client, place, name)[1] == {"first"}
 
     def at_once(place):
-        """A process that is idle gets nearly all connections; so all are busy."""
+        """An idle process gets nearly all connections; so all must be busy."""
         with ThreadPoolExecutor(AT_ONCE) as pool:
             return all(pool.map(lambda number: written(place, number), range(4 * AT_ONCE)))
 
@@ -138,7 +138,7 @@ def settled(cluster, client, eventually):
 
 
 def in_a_row(eventually, question):
-    """More often true than there are workers that may answer."""
+    """True more often in a row than there are workers to answer."""
 
     def asked():
         return all(question() for _ in range(20))
@@ -147,7 +147,7 @@ def in_a_row(eventually, question):
 
 
 def refused(client, eventually, place, *said):
-    """Every answer about an object of ``place`` becomes a 503 that says all of ``said``, and HEAD works."""
+    """Every response for an object of ``place`` becomes a 503 that contains all of ``said``, and HEAD works."""
 
     def asked():
         answer = get(client, place)
@@ -189,7 +189,7 @@ def test_new_objects_get_a_key_that_was_added_and_old_ones_keep_theirs(cluster, 
         for place in PLACES:
 
             def with_second(place=place):
-                assert put(swift, place, "rotated").status == 201  # throughout
+                assert put(swift, place, "rotated").status == 201  # at all times
                 return keys_on_disk(cluster, swift, place, "rotated")[1] == {"second"}
 
             in_a_row(eventually, with_second)
@@ -250,7 +250,7 @@ def test_a_login_that_barbican_refuses_is_a_reason_and_no_secret_is_told(cluster
     keys.write("first", **login)
     try:
         for place in PLACES:
-            for turn in range(12):  # what was fetched before is still good
+            for turn in range(12):  # cached keys are still valid
                 assert get(swift, place).body == BODY, turn
         anew(cluster)
         answers = []

@@ -1,4 +1,4 @@
-"""Two nodes that cache: whoever writes, by whatever way, nobody reads what was there a second before."""
+"""Two nodes that cache: whichever client writes in whatever way, no client reads data from a second before."""
 
 import contextlib
 import json
@@ -19,11 +19,11 @@ from sluice_client import Client
 from sluice_core.cache.write_marks import object_digest, open_write_marks
 from sluice_middleware.cache.index import open_table
 
-#: Past this after a write, in default mode, nobody may see what was there before.
+#: Seconds after a write, in default mode, until no client may see the earlier data.
 BOUND = 1.02
 #: As the configuration says, since the index has a size that goes with it.
 CACHE_SIZE = 256 << 20
-#: What differs between any two answers.
+#: Headers that differ between any two responses.
 OWN = {"date", "x-trans-id", "x-openstack-request-id"}
 
 
@@ -76,7 +76,7 @@ def trusting(nodes, eventually):
 
 
 def hits(nodes, client, path, node=0):
-    """Read until the answer comes out of the cache; the answer."""
+    """Read until the response comes from the cache; return it."""
     for _ in range(10):
         before = nodes.counts(node)["hits"]
         answer = client.request("GET", path)
@@ -118,7 +118,7 @@ def test_what_a_client_wrote_it_reads_through_the_same_node_at_once(nodes, trust
 def test_strict_is_never_stale_even_when_nobody_tells(nodes, trusting):
     for number in range(20):
         body = b"%d" % number
-        nodes.plain.request("PUT", "strict/o", body)  # this proxy knows nothing of caches
+        nodes.plain.request("PUT", "strict/o", body)  # this proxy has no cache
         assert nodes.first.request("GET", "strict/o").body == body
         assert nodes.second.request("GET", "strict/o").body == body
     assert nodes.counts()["validations"] > 0
@@ -162,7 +162,7 @@ REQUESTS = [
 
 
 def seen(answer):
-    """An answer without what differs by nature."""
+    """A response without values that must differ."""
     headers = {name: value for name, value in answer.headers.items() if name not in OWN}
     kind = headers.get("content-type", "")
     body = answer.body
@@ -217,7 +217,7 @@ def test_what_is_encrypted_below_never_lies_about_in_plain(nodes, trusting):
 
 
 def make(client, name):
-    """An object of each kind: what is cached of most of them are the parts."""
+    """An object of each kind: most of them are cached in parts."""
     more = {"x_object_meta_colour": "gr\u00fcn".encode().decode("latin-1"), "content_type": "text/plain; charset=utf-8"}
     for part in range(2):
         client.request("PUT", f"cached/parts/{part}", b"%d" % part * 200_000)
@@ -270,7 +270,7 @@ def test_a_worker_that_dies_within_a_write_leaves_the_object_in_doubt(nodes, tru
     hits(nodes, nodes.second, "cached/doubt", 1)
     with contextlib.closing(open_write_marks(nodes.folders[1])) as marks:
         key = object_digest(b"AUTH_test/cached/doubt")
-        marks.begin(key)  # what the other node told before its worker was killed
-        nodes.plain.request("PUT", "cached/doubt", b"new")  # what that worker did, and nobody told
+        marks.begin(key)  # the other node's report before its worker was killed
+        nodes.plain.request("PUT", "cached/doubt", b"new")  # the write of that worker, without a further report
         time.sleep(BOUND)
         assert nodes.second.request("GET", "cached/doubt").body == b"new"

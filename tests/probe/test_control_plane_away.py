@@ -1,4 +1,4 @@
-"""While Redis or RabbitMQ is away: the API says so, changes nothing by halves, and goes on afterwards."""
+"""While Redis or RabbitMQ is unreachable the API reports that, makes no partial change, and recovers."""
 
 import asyncio
 import http.client
@@ -19,10 +19,10 @@ from sluice_aio.cluster.cluster import Cluster
 from sluice_client import Client
 
 BUSY = "FOR TENANT AUTH_busy WHEN PUTS_SEC > 3 DO SET compression TRANSIENT"
-#: These tell of the API itself; the others ask Swift or Cinder first, which are not here:
+#: These are about the API itself; the others use Swift or Cinder first, which are not here:
 #: ``tests/functional/block/test_api_without_redis.py`` has a Cinder.
 OTHERS = ("/health", "/schema", "/permissions", "/locality/", "/containers/", "/placements/", "/volumes")
-#: Written by others than the API: who lives, what actors see, and what moves.
+#: Keys that other processes write: live hosts, states of actors, and transfers.
 ALIVE = (
     b"sluice:hosts",
     b"sluice:owners",
@@ -52,7 +52,7 @@ def api(cluster):
 
 
 def ask(cluster, method, path, body=None, kind="application/json"):
-    """Status, headers and body of a request that nobody tries again."""
+    """Status, headers and body of a request without retries."""
     connection = http.client.HTTPConnection(urlsplit(cluster.api_url).netloc, timeout=60)
     try:
         headers = {"X-Auth-Token": cluster.token} | ({} if body is None else {"Content-Type": kind})

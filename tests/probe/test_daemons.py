@@ -1,7 +1,7 @@
 """Swift's background daemons over objects that were compressed and encrypted on the storage nodes.
 
-They are stock daemons with our disk files: what is good they leave alone, what is damaged they put away, and what
-is lost they bring back, to the same bytes for clients and as small as before on the disks.
+They are stock daemons with Sluice's disk files: they do not touch good files, quarantine damaged ones, and
+restore lost ones, to the same bytes for clients and as small as before on the disks.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ FOLDERS = {GOLD: "objects", EC21: "objects-1"}
 
 
 class Box:
-    """A cluster with some of everything in one container per storage policy."""
+    """A cluster with objects of all kinds in one container per storage policy."""
 
     def __init__(self, cluster):
         self.cluster = cluster
@@ -67,7 +67,7 @@ class Box:
         assert self.client.raw("PUT", target, headers, json.dumps(parts).encode()).status == 201
 
     def seen(self, container=""):
-        """What a client can tell of all objects (of one container)."""
+        """All that a client can see of the objects (of one container)."""
         found = {}
         for box in [container] if container else FOLDERS:
             for row in self.client.listing(box):
@@ -85,7 +85,7 @@ class Box:
         assert {path for path in wanted if now.get(path) != wanted[path]} == set()
 
     def files(self, container):
-        """All files in place by name → their sizes and blocks on each device."""
+        """All current files by name → their sizes and blocks on each device."""
         found = {}
         for server, device in OBJECT_DEVICES.items():
             root = self.cluster.layout.devices / server / device / FOLDERS[container]
@@ -160,7 +160,7 @@ def test_a_lost_disk_is_rebuilt_as_small_as_it_was(box, daemon, options, contain
     assert after.keys() == before.keys()
     for name, places in after.items():
         assert places.keys() == before[name].keys(), name
-        # another salt and other padding, but nothing of the plain size
+        # another salt and other padding, but not of the plain size
         assert places[lost].st_size <= before[name][lost].st_size + 64, name
         assert places[lost].st_blocks <= before[name][lost].st_blocks + 8, name
     (text,) = (path for path in object_files([device_of(box, lost)], f"AUTH_test/{container}/text"))
@@ -180,7 +180,7 @@ def folder_of(box, server, container):
 
 
 def taken_away(box, servers, container):
-    """Everything can be read without what lies on ``servers``."""
+    """All objects can be read without the files on ``servers``."""
     for server in servers:
         folder_of(box, server, container).rename(device_of(box, server) / "away")
     try:
@@ -278,7 +278,7 @@ def test_a_sharded_container_lists_plain_objects(box, eventually):
     def is_sharded():
         for daemon in ("container-replicator", "container-sharder"):
             run_daemon(box.cluster, daemon)
-        return all("_" in path.stem for path in container_databases(box.cluster, "sharded"))  # the old ones are gone
+        return all("_" in path.stem for path in container_databases(box.cluster, "sharded"))  # old ones were removed
 
     eventually(is_sharded, 180)
     rows = box.client.listing("sharded")
@@ -303,7 +303,7 @@ def test_what_expired_is_deleted_from_disks_and_listings(box, eventually):
         eventually(lambda name=container: box.client.request("GET", f"{name}/expiring").status == 404, 30)
         assert len(object_files(box.cluster.device_folders, f"AUTH_test/{container}/expiring")) == 3
     box.round("object-updater")
-    box.round("container-updater")  # only then does the account know of the expirer's queue
+    box.round("container-updater")  # only then does the account list the expirer's queue
     log = box.round("object-expirer", options={"dequeue_from_legacy": "true"})
     for container in FOLDERS:
         assert object_files(box.cluster.device_folders, f"AUTH_test/{container}/expiring") == [], log
@@ -312,7 +312,7 @@ def test_what_expired_is_deleted_from_disks_and_listings(box, eventually):
 
 
 def test_without_the_policy_everything_stays_readable(box):
-    """The last one: it takes the policy away."""
+    """The last test: it deletes the policy."""
     box.api.delete_policy(box.policy)
     box.unchanged()
     box.put(f"{GOLD}/new", TEXT)

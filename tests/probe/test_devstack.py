@@ -1,7 +1,7 @@
-"""DevStack's phases with our plugin, by DevStack's own function library, in a scratch root.
+"""DevStack's phases with Sluice's plugin, by DevStack's own function library, in a scratch root.
 
 Given Keystone, Swift, Redis and RabbitMQ of a machine that DevStack stacks twice, Sluice serves; then it is unstacked
-and cleaned, and nothing of Sluice is left. The tests run in this order.
+and cleaned, and no file of Sluice remains. The tests run in this order.
 """
 
 import json
@@ -43,12 +43,12 @@ def read_confs(root):
 
 
 def sluice(root, *words, cloud="devstack-admin"):
-    """What `openstack sluice …` answers."""
+    """The output of `openstack sluice …`."""
     return json.loads(root.run("openstack", "sluice", *words, "-f", "json", cloud=cloud))
 
 
 def store(root, container):
-    """The bytes on the disks of an object that the member uploads; what is downloaded must be what was uploaded."""
+    """The stored bytes of an object that the member uploads; a download must return the uploaded bytes."""
     (root.stack_dir / "upload").write_bytes(TEXT)
     before = set((root.stack_dir / "data" / "swift").rglob("*.data"))
     root.run("openstack", "container", "create", container, cloud=MEMBER)
@@ -73,13 +73,13 @@ def attach(root, *words):
 
 
 def konnector(root, *words):
-    """An answer of this machine's konnector."""
+    """A response of this machine's konnector."""
     socket = "/var/run/sluice/api.sock"
     return root.run("curl", "--silent", "--fail-with-body", "--unix-socket", socket, *words, user="root")
 
 
 def our_programs(root):
-    """Who runs which of Sluice's programs."""
+    """User → Sluice's programs that run as this user."""
     found = set()
     for user, words in root.processes().values():
         found |= {(user, word.rpartition("/")[2]) for word in words[:3] if "/bin/sluice-" in word}

@@ -1,4 +1,4 @@
-"""Transformed disk files in a real cluster: clients, every daemon, lost disks, missing keys, taking Sluice out."""
+"""Transformed disk files in a real cluster: clients, every daemon, lost disks, missing keys, removal of Sluice."""
 
 import json
 import os
@@ -25,7 +25,7 @@ from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY
 from sluice_middleware.swift.diskfile_api import read_metadata
 
 BODY = b"a line of text that compresses well\n" * 40_000
-#: Storage nodes that have never heard of Sluice, behind proxies that have.
+#: Stock storage nodes behind proxies with Sluice.
 STOCK = Setup(parts=frozenset({PROXY, READS, KEYS}))
 SENTENCE = "FOR TENANT AUTH_test DO SET compression ON STORAGE_NODE, SET encryption ON STORAGE_NODE"
 
@@ -47,7 +47,7 @@ def client(disk_cluster):
 
 @pytest.fixture
 def stranger(disk_cluster):
-    """Another tenant, of whom no policy speaks."""
+    """Another tenant, without policies."""
     return SwiftHttp(disk_cluster.proxy_url).login("test2:tester2", "testing2")
 
 
@@ -76,7 +76,7 @@ def devices(cluster):
 
 
 def files(cluster, policy=""):
-    """Data files that are in place → whether they are transformed."""
+    """Current data files → whether they are transformed."""
     found = {}
     for device in devices(cluster):
         for path in data_files(device):
@@ -138,7 +138,7 @@ def test_daemons_find_nothing_wrong_and_all_that_is_damaged(disk_cluster, transf
 
 
 def healed(cluster, options):
-    """Replicator and reconstructor bring back what is missing, encoded as ever."""
+    """Replicator and reconstructor restore missing files, encoded as before."""
     run_daemon(cluster, "object-replicator", options=options)
     run_daemon(cluster, "object-reconstructor")
     for policy in (GOLD, EC21):
@@ -188,7 +188,7 @@ def test_a_missing_key_is_one_tenants_trouble(disk_cluster, client, stranger, tr
     assert stranger.request("PUT", "theirs/o", b"text").status == 201
     write_private(keys, json.dumps({"active": "", "keys": {}}).encode())
     for name in OBJECT_DEVICES:
-        disk_cluster.restart(name)  # a ring that was read stays in memory as long as its file is sound or not
+        disk_cluster.restart(name)  # a ring that was read stays in memory, whatever happens to its file
     try:
         for _ in range(100):
             assert client.request("GET", f"{GOLD}/o").status == 503
@@ -201,7 +201,7 @@ def test_a_missing_key_is_one_tenants_trouble(disk_cluster, client, stranger, tr
         assert quarantined(disk_cluster) == []
     finally:
         write_private(keys, before)
-    time.sleep(1.1)  # a key file is looked at once a second
+    time.sleep(1.1)  # a key file is read once a second
     readable(disk_cluster)
 
 
@@ -239,7 +239,7 @@ def test_after_unwinding_a_stock_node_reads_everything(disk_cluster, client, tra
 
 
 def test_a_policy_waits_until_every_node_has_our_disk_files(disk_cluster, client, control, transformed, eventually):
-    """The way in, for nodes on which nothing is transformed yet."""
+    """The way in, for nodes without transformed objects."""
     become(disk_cluster, STOCK)
     (disk_cluster.layout.snapshots / STATE_FILE).unlink()
     disk_cluster.restart("agent")

@@ -1,6 +1,6 @@
 """A node with the former distribution `sluice` gets `openstack-sluice`: Swift's files, its objects, its policies.
 
-The former one is built from the last commit before the one that renamed it, and brings its own cluster up.
+The former one is built from the last commit before the renaming, and starts its own cluster.
 """
 
 import os
@@ -33,7 +33,7 @@ loadapp(sys.argv[1])
 
 
 class Node:
-    """An environment of its own with one distribution of ours, and the cluster that it runs."""
+    """An environment of its own with one distribution of Sluice, and its cluster."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -41,7 +41,7 @@ class Node:
         self.bin = folder / "venv" / "bin"
 
     def make(self):
-        """An environment with what this one has, without our distribution."""
+        """Create an environment with the packages of this one, without Sluice's distribution."""
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(self.bin.parent)], check=True)
         site = Path(self.run("python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
         shutil.copytree(sysconfig.get_path("purelib"), site, copy_function=_link, dirs_exist_ok=True)
@@ -58,7 +58,7 @@ class Node:
         (self.bin / name).chmod(0o755)
 
     def run(self, program, *arguments, succeeds=True):
-        """Its output; the errors where it must not succeed."""
+        """Run a program; return its output, or its errors where it must fail."""
         ended = subprocess.run([self.bin / program, *arguments], capture_output=True, text=True, cwd=self.folder)
         assert (ended.returncode == 0) is succeeds, ended.stdout + ended.stderr
         return ended.stdout if succeeds else ended.stderr
@@ -73,7 +73,7 @@ class Node:
         self.run("sluice-aio", "--folder", str(self.cluster), "down")
 
     def settings(self):
-        """What ``playrc`` exports."""
+        """The variables that ``playrc`` exports."""
         shown = subprocess.run(
             ["/bin/sh", "-c", '. "$0" && env', self.cluster / "playrc"], capture_output=True, text=True
         )
@@ -135,7 +135,7 @@ def test_a_node_is_upgraded_as_the_page_says(node, tmp_path):
     assert put.status == 201
     node.down()
 
-    # the order that deletes the files of both: daemons refuse to start before that, and the page has the way out
+    # the order that deletes the files of both: daemons refuse to start before that, and the page describes the repair
     node.pip("install", "--no-deps", new)
     refused = node.run("sluice-agent", "--config", str(next(node.cluster.rglob("agent.conf"))), succeeds=False)
     assert all(said in refused for said in ("`sluice`", "`openstack-sluice`", "pip uninstall sluice"))

@@ -1,4 +1,4 @@
-"""What uploaded code in a worker can reach, and what its worst does to others: every trial tries, and reports."""
+"""What uploaded code in a worker can reach, and its worst effects on others: every trial tries, and reports."""
 
 import contextlib
 import json
@@ -190,17 +190,17 @@ def test_garbage_on_the_sockets_of_the_host_harms_nobody(team, good, folder):
                 try:
                     line.sendall(garbage)
                 except (BrokenPipeError, ConnectionResetError):
-                    continue  # hung up on before it was through
+                    continue  # disconnected before its end
     assert run(good().reader(Hint(account="AUTH_good")), [b"good"]) == b"good"
     assert run(good().reader(Hint(account="AUTH_new")), [b"new"]) == b"new"
 
 
 def test_a_worker_killed_in_the_middle_fails_its_streams_and_the_next_one_works(team, good, folder):
     stream = good().reader(Hint(account="AUTH_good"))
-    while not stream.feed(b"x" * 100_000):  # until a worker has begun with it
+    while not stream.feed(b"x" * 100_000):  # until a worker has started with it
         pass
     for one in jailed(folder):
-        with contextlib.suppress(ProcessLookupError):  # it died with the one before
+        with contextlib.suppress(ProcessLookupError):  # it ended with the one before
             os.kill(one, signal.SIGKILL)
     with pytest.raises(FilterError, match="the worker of filter `good` died"):
         run(stream, [b"x" * 100_000] * 100)
@@ -222,7 +222,7 @@ def test_nothing_leaks_over_many_streams_finished_or_given_up(team, good):
 
 
 def inside(folder):
-    """Process and status of what runs in jails."""
+    """Process and status of the processes in jails."""
     for one in jailed(folder):
         lines = Path(f"/proc/{one}/status").read_text().splitlines()
         status = {name: value.split() for name, _, value in (line.partition(":") for line in lines)}

@@ -1,4 +1,4 @@
-"""Processes die in the middle of load: Swift goes on, and everything resumes by itself."""
+"""Processes are killed under load: Swift continues, and all services resume by themselves."""
 
 import contextlib
 import hashlib
@@ -23,7 +23,7 @@ TEXT = b"".join(b"%d: a line that compresses\n" % n for n in range(5000))
 
 
 class Traffic:
-    """Uploads and reads back all the time; every failure and every wrong byte is remembered."""
+    """Continuous uploads and reads; records every failure and every wrong byte."""
 
     def __init__(self, swift, container, rate=12):
         self._swift, self._container, self._pause = swift, container, 1 / rate
@@ -78,14 +78,14 @@ def test_a_part_of_the_control_plane_dies_under_load(cluster, api, swift, contai
         eventually(lambda: state(api, policy["id"]) == "active")
         cluster.kill(victim, signal.SIGKILL)
         before = traffic.count
-        for turn in range(5):  # the last good policy stays in force while it is away
+        for turn in range(5):  # the last good policy stays in force while it is down
             assert compressed(cluster, swift, f"{victim}-away-{turn}")
-            time.sleep(0.7)  # longer than the windows after which a TRANSIENT would be taken back
+            time.sleep(0.7)  # longer than the windows after which a TRANSIENT would be reverted
         assert traffic.count > before
         cluster.restart(victim)
         eventually(lambda: state(api, policy["id"]) == "active", 30)
         assert compressed(cluster, swift, f"{victim}-back")
-    eventually(lambda: state(api, policy["id"]) == "waiting", 20)  # it is not stuck on
+    eventually(lambda: state(api, policy["id"]) == "waiting", 20)  # its action does not stay set
     assert not compressed(cluster, swift, f"{victim}-quiet")
     assert [shown["id"] for shown in api.policies()].count(policy["id"]) == 1
     with Traffic(swift, container):  # and it can fire again
@@ -200,7 +200,7 @@ def test_a_node_whose_disk_is_full_says_so_and_swift_goes_on(cluster, api, swift
     agent = cluster.process("agent").pid
     data = cluster.layout.snapshots / "current" / "data.mdb"
     before = resource.prlimit(agent, resource.RLIMIT_FSIZE)
-    resource.prlimit(agent, resource.RLIMIT_FSIZE, (data.stat().st_size, before[1]))  # as if nothing more fitted
+    resource.prlimit(agent, resource.RLIMIT_FSIZE, (data.stat().st_size, before[1]))  # as if the disk were full
     made = []
     try:
         for number in range(60):

@@ -13,7 +13,7 @@ README = shell_blocks((ROOT / "README.md").read_text(encoding="utf-8"))
 
 @pytest.fixture
 def shell(cluster, tmp_path):
-    """A shell in a clone whose cluster has been started: `.sluice` is its folder."""
+    """A shell in a clone whose cluster was started: `.sluice` is its folder."""
     (tmp_path / ".sluice").symlink_to(cluster.layout.root)
     playrc = play.write_playrc(cluster.layout)
     with Shell(tmp_path, {}) as started:
@@ -23,7 +23,7 @@ def shell(cluster, tmp_path):
 
 @pytest.fixture
 def nothing_left(api, swift):
-    """No policy and no object of the pages stays in the cluster."""
+    """No policy and no object of the pages remains in the cluster."""
     before = {one["id"] for one in api.policies()}
     yield
     for one in api.policies():

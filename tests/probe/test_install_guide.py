@@ -38,7 +38,7 @@ DAEMONS = {
 
 @pytest.fixture(scope="module")
 def openstack(tmp_path_factory):
-    """The hosts before there is Sluice."""
+    """The hosts before Sluice is installed."""
     folder = tmp_path_factory.mktemp("lab")
     wheelhouse.link_third_parties(folder / "wheelhouse")
     wheelhouse.add_sluice(folder / "wheelhouse")
@@ -132,7 +132,7 @@ def test_a_node_is_lost_and_replaced(guide, openstack):
 
 
 def test_no_daemon_had_to_be_started_again(openstack):
-    """Each gives signs of life for longer than its unit waits for one."""
+    """Each has pinged its watchdog for longer than its unit's limit."""
     for name, units in DAEMONS.items():
         for unit in units:
             assert openstack.hosts[name].run("systemctl", "show", unit).strip() == "NRestarts=0", unit

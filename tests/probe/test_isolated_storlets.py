@@ -50,7 +50,7 @@ def filters(bench):
 
 
 def native_record(stored, frame, size):
-    """What the native filter would have recorded of these stored bytes."""
+    """The record that the native filter would have for these stored bytes."""
     lengths, place = [], 0
     while place < len(stored) and struct.unpack_from("<I", stored, place)[0] == len(lengths):
         lengths.append(16 + (struct.unpack_from("<I", stored, place + 8)[0] & 0x7FFF_FFFF))

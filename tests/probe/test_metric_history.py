@@ -1,4 +1,4 @@
-"""The history of metrics while things die: gaps where nothing was measured, and the same series afterwards."""
+"""The history of metrics while processes are killed: gaps without measurements, and the same series afterwards."""
 
 import asyncio
 import shutil
@@ -42,7 +42,7 @@ def measured(api, begin=-120):
 
 
 async def publish_until(cluster, condition):
-    """Two nodes tell of a busy tenant until ``condition`` holds."""
+    """Two nodes report a busy tenant until ``condition`` holds."""
     nodes = ScheduledNodes(cluster.amqp_url, lambda window: {"AUTH_busy": 9.0})
     await nodes.start()
     try:
@@ -55,7 +55,7 @@ async def publish_until(cluster, condition):
 
 
 def publish(cluster, api, more):
-    """Seconds that were measured, ``more`` of them than before."""
+    """Publish until ``more`` seconds than before were measured; return them."""
     before = len(measured(api))
     asyncio.run(publish_until(cluster, lambda: len(measured(api)) >= before + more))
     return measured(api)
@@ -68,7 +68,7 @@ def test_without_the_broker_there_is_a_gap_and_never_a_line(cluster, api):
     killed = time.time()
     cluster.restart("rabbit")
     after = publish(cluster, api, 5)
-    # the seconds in which the broker was down are missing, and those around them are what was measured
+    # the seconds in which the broker was down are missing, and those around them have the measured values
     assert set(after.values()) == {9.0}
     assert max(at for at in after if at < killed) + 2 < min(at for at in after if at > killed)
 

@@ -1,4 +1,4 @@
-"""Swift's auditors, expirer and reconciler over contracted objects: they keep, delete and move them as any other."""
+"""Swift's auditors, expirer and reconciler over contracted objects: they keep, delete and move them like any other."""
 
 import hashlib
 import time
@@ -28,7 +28,7 @@ from sluice_aio.conf.common import USERS
 from sluice_core.errors import PeerError
 
 ETAG = hashlib.md5(WHOLE).hexdigest()
-#: Seconds for which a hidden copy stays that nobody needs.
+#: Seconds for which an unneeded hidden copy stays.
 GRACE = 12
 
 
@@ -102,7 +102,7 @@ def test_the_expirer_deletes_what_is_contracted(cluster, swift, eventually):
         eventually(lambda path=path: swift.request("GET", path).status == 404, 30)
         assert len(object_files(cluster.device_folders, f"AUTH_test/{path}")) == 3
     run_round(cluster, "object-updater")
-    run_round(cluster, "container-updater")  # only then does the account know of the expirer's queue
+    run_round(cluster, "container-updater")  # only then does the account list the expirer's queue
     log = run_round(cluster, "object-expirer", options={"dequeue_from_legacy": "true"})
     for path in paths:
         assert object_files(cluster.device_folders, f"AUTH_test/{path}") == [], log
@@ -148,8 +148,8 @@ def test_the_reconciler_moves_what_is_contracted(cluster, swift, eventually):
     move_container(cluster, "moved", GOLD)
     for daemon in ("container-replicator", "container-updater", "container-reconciler"):
         log = run_daemon(cluster, daemon)
-    cluster.restart("memcached")  # where proxies remember the container's policy, and tokens
-    eventually(lambda: logged_in(swift), 30)  # a proxy leaves a memcached alone for a moment that was away
+    cluster.restart("memcached")  # where proxies cache the container's policy, and tokens
+    eventually(lambda: logged_in(swift), 30)  # a proxy does not use a memcached for a moment that was down
     for name, contracted in (("contracted", True), ("posted", True), ("expanded", False), ("source", True)):
         files = object_files(cluster.device_folders, f"AUTH_test/moved/{name}")
         assert {file.parents[3].name for file in files} == {"objects"}, log

@@ -1,4 +1,4 @@
-"""Objects that are contracted, or made again, while the disks are full."""
+"""Objects that are contracted, or expanded, while the disks are full."""
 
 import os
 from contextlib import suppress
@@ -19,12 +19,12 @@ from sluice_middleware.motifs.daemon_client import DaemonAway
 
 pytestmark = pytest.mark.skipif(bool(slow_disk.missing()), reason=slow_disk.missing())
 
-#: All three object servers share a disk; what is left on it is too little for one replica.
+#: All three object servers share a disk; its free space is too small for one replica.
 DISK, ROOM = 400 << 20, 8 << 20
 PART = b"".join(b"%d: some line of a part\n" % number for number in range(200_000))
 PARTS = 4
 WHOLE = PART * PARTS
-#: Seconds for which a proxy application leaves alone a device that was full.
+#: Seconds for which a proxy application does not use a device that was full.
 SUPPRESSED = 5
 
 
@@ -51,7 +51,7 @@ def swift(cluster):
 
 
 def bytes_in_no_file(disk):
-    """What is in use, but not by a file: metadata, and files that were removed.  XFS frees those in the background."""
+    """Used bytes, except those of files: metadata, and files that were removed.  XFS frees those in the background."""
     found, files = os.statvfs(disk), 0
     for folder, _, names in os.walk(disk):
         for name in names:
@@ -68,7 +68,7 @@ def metadata(disk):
 
 @pytest.fixture
 def occupy(disk, metadata, eventually):
-    """Takes all of the disk but some bytes, until the test ends."""
+    """Take all of the disk except some bytes, until the test ends."""
     path = disk / "ballast"
 
     def take(room):
@@ -99,7 +99,7 @@ def test_readers_get_what_finds_no_room(cluster, swift, occupy, eventually):
     put_whole(swift, "full")
     contract(cluster, "full/o")
     ballast = occupy(ROOM)
-    for _ in range(3):  # the next ones while the full devices are left alone
+    for _ in range(3):  # the next ones while the full devices are not used
         found = download(swift, "full/o")
         assert (found.status, found.whole, found.body == WHOLE) == (200, True, True), found.body[:300]
         assert is_contracted(cluster, "full/o")
@@ -129,7 +129,7 @@ def test_a_contraction_makes_room_on_full_disks(cluster, swift, disk, occupy, ev
     before = os.statvfs(disk)
 
     def contracted():
-        with suppress(DaemonAway):  # as long as the devices are left alone
+        with suppress(DaemonAway):  # as long as the devices are not used
             contract(cluster, "freed/o")
             return True
 

@@ -1,6 +1,6 @@
 """Swift's replicators and reconstructors over objects that only some servers have contracted, or expanded again.
 
-Contracted objects are plain Swift objects of no bytes, so that a server without anything of Sluice keeps them, too.
+Contracted objects are plain Swift objects of no bytes, so that a stock server keeps them, too.
 """
 
 import shutil
@@ -21,12 +21,12 @@ from sluice_aio.conf.common import USERS
 from sluice_aio.conf.swift import write_swift
 from sluice_middleware.wsgi.sysmeta import CONTRACTED
 
-#: Object servers that have never heard of Sluice, behind proxies that have.
+#: Stock object servers behind proxies with Sluice.
 STOCK = Setup(parts=ALL_PARTS - {STORAGE, OBJECT, DISKFILE})
 RSYNC = ("object-replicator", {"sync_method": "rsync"}, GOLD)
 SSYNC = ("object-replicator", {"sync_method": "ssync"}, GOLD)
 FRAGMENTS = ("object-reconstructor", {}, EC21)
-#: Objects, by how many servers miss their last write, and whether they are read before replicators run.
+#: Objects, by the number of servers without their last write, and whether they are read before replicators run.
 LATE = ("one", "two", "one-read", "two-read")
 
 
@@ -34,7 +34,7 @@ LATE = ("one", "two", "one-read", "two-read")
 def cluster(tmp_path_factory):
     layout = Layout.free(tmp_path_factory.mktemp("c"))
     with Cluster(layout, setup=Setup()) as found:
-        # a server that was away is written to as soon as it is back
+        # a server that was down is written to as soon as it is back
         for conf in (layout.swift_dir / "proxy.conf", layout.configs / "motifs.conf"):
             set_proxy_option(conf, "error_suppression_limit", "1000000")
         found.restart("proxy")
@@ -62,20 +62,20 @@ def receiver(cluster, request):
 
 
 def states(devices, path):
-    """Of each replica or fragment of an object: when it was written, and whether it is contracted."""
+    """Of each replica or fragment of an object: its time, and whether it is contracted."""
     files = object_files(devices, f"AUTH_test/{path}")
     return [(file.stem.partition("#")[0], CONTRACTED in file_metadata(file)) for file in files]
 
 
 def folder(cluster, server, path):
-    """Where the files of an object lie on a server."""
+    """The folder of an object's files on a server."""
     (file,) = object_files([cluster.layout.device(server)], f"AUTH_test/{path}")
     return file.parent
 
 
 @contextmanager
 def put_back(cluster, tmp_path, misses):
-    """The server in ``misses`` (object → server) has what it had of the object before: as if it had been away."""
+    """The server in ``misses`` (object → server) has its files of before: as if it had been down."""
     saved = {}
     for number, (path, server) in enumerate(misses.items()):
         before = folder(cluster, server, path)
@@ -88,9 +88,9 @@ def put_back(cluster, tmp_path, misses):
 
 
 def write(cluster, goals, running):
-    """Contract or expand objects, and wait until all ``running`` servers have that.
+    """Contract or expand objects, and wait until all ``running`` servers have the result.
 
-    :param goals: object → whether it is contracted
+    :param goals: object → whether it is to be contracted
     """
     for path, contracted in goals.items():
         (request_contraction if contracted else expand)(cluster, path)
@@ -138,7 +138,7 @@ def test_what_only_some_replicas_got_reaches_all(cluster, swift, tmp_path, kind)
         assert states(cluster.device_folders, path) == [new[path]] * (3 - late) + [before[path]] * late
         assert new[path] > before[path]
     for path in goals:
-        for _ in range(6 if "read" in path else 0):  # of any replica; the bytes of a contracted one are made
+        for _ in range(6 if "read" in path else 0):  # from any replica; a contracted one is expanded
             assert_whole(swift, path)
     for server in reversed(OBJECT_DEVICES):  # the older state is sent first
         run_round(cluster, daemon, options=options, servers=[server])
@@ -168,7 +168,7 @@ def test_what_a_server_lost_or_missed_is_sent_to_it(cluster, swift, tmp_path, re
         if "late" in path:
             assert states(cluster.device_folders, path)[2] < new[path]
         else:
-            shutil.rmtree(folder(cluster, "object3", path).parents[1])  # its partition, and what is known of it
+            shutil.rmtree(folder(cluster, "object3", path).parents[1])  # its partition, with its hashes
     for path, contracted in goals.items():
         if not contracted:  # else it would be expanded
             assert_whole(swift, path)
@@ -176,7 +176,7 @@ def test_what_a_server_lost_or_missed_is_sent_to_it(cluster, swift, tmp_path, re
         run_round(cluster, daemon, options=options, servers=[server])
     for path in goals:
         assert states(cluster.device_folders, path) == [new[path]] * 3
-        for server in ["object1", "object2"][: 2 if policy == GOLD else 1]:  # what was sent is needed now
+        for server in ["object1", "object2"][: 2 if policy == GOLD else 1]:  # the sent replicas are needed now
             shutil.rmtree(folder(cluster, server, path))
         assert_whole(swift, path)
         assert swift.request("DELETE", path).status in (204, 404)  # most servers may have none

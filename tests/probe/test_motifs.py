@@ -1,4 +1,4 @@
-"""Many readers of one contracted object, and what is killed while it is made."""
+"""Many readers of one contracted object, and processes that are killed while it is made."""
 
 import hashlib
 import signal
@@ -30,7 +30,7 @@ WHOLE = PART * PARTS
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
     layout = Layout.free(tmp_path_factory.mktemp("c"))
-    # object servers log what daemons ask for with their debug messages
+    # object servers log requests of daemons in debug messages
     setup = Setup(storage_options={"log_level": "DEBUG"})
     with Cluster(layout, DEFAULT | SECOND_NODE | {"motifs", "motifs2"}, setup=setup) as found:
         yield found
@@ -48,7 +48,7 @@ def swift(cluster):
 
 
 def expansions(cluster):
-    """How many PUTs of the object the object servers logged."""
+    """The number of PUTs of the object in the object servers' logs."""
     lines = [line for name in ("object1", "object2", "object3") for line in cluster.log(name).splitlines()]
     return sum('"PUT /' in line and '/AUTH_test/many/o"' in line for line in lines)
 
@@ -105,7 +105,7 @@ def test_a_daemon_that_starts_without_redis_makes_objects_again(cluster, swift):
     contract(cluster, "alone/o")
 
 
-# at last: proxies write to no object server that was away a moment ago, and replicas differ then
+# the last test: proxies write to no object server that was down a moment ago, and replicas differ then
 @pytest.mark.parametrize("killed", ["motifs", "proxy worker", "redis", "object1"])
 def test_what_is_killed_in_the_middle_leaves_an_object_that_is_whole_or_contracted(cluster, swift, killed):
     container = f"kill-{killed.replace(' ', '-')}"

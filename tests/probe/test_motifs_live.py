@@ -1,7 +1,7 @@
-"""Objects with motifs under load: every byte of every answer is one that may be read, whatever is contracted or killed,
-and whatever Redis forgets.
+"""Objects with motifs under load: every byte of every response is allowed, whatever is contracted or killed, and
+whatever Redis loses.
 
-``SLUICE_LIVE_SECONDS`` says for how long; ten minutes before a release.
+``SLUICE_LIVE_SECONDS`` is the duration; ten minutes before a release.
 """
 
 import os
@@ -17,7 +17,7 @@ from tests.support.cluster.people import shared_cluster, swift_as
 from sluice_aio.base.setup import TEMPAUTH
 
 SECONDS = float(os.environ.get("SLUICE_LIVE_SECONDS", "40"))
-#: What is killed, with all its workers where it has some.
+#: The services to kill, with all their workers if they have some.
 VICTIMS = ("motifs", "proxy", "object1", "redis")
 FAULTS = {"calm": (), "kills": VICTIMS, "wiped": ("wiped",), "all": (*VICTIMS, "wiped")}
 #: Seconds between two faults: a Redis that has lost its leases grants none for ten.
@@ -26,7 +26,7 @@ PAUSES = {"calm": 6.0, "kills": 6.0, "wiped": 14.0, "all": 10.0}
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Its own: nodes refuse the policies of a Redis that was wiped until an administrator has them adopt these."""
+    """A cluster of its own: nodes refuse the policies of a wiped Redis until an administrator lets them adopt these."""
     with shared_cluster(TEMPAUTH) as running:
         yield running
 
@@ -52,7 +52,7 @@ def traffic(motifs, swift, request):
 
 
 def everything_is_there(traffic):
-    """Each object can be read in the end, and is what it must be."""
+    """Each object can be read in the end, and has the expected bytes."""
     for name in WITH_MOTIFS:
         end = time.monotonic() + 30
         while (found := traffic.read(name)) is None or found.status != 200 or not found.whole:
@@ -65,7 +65,7 @@ def everything_is_there(traffic):
 
 
 def wipe_redis(cluster):
-    """Redis forgets everything, and runs on."""
+    """Redis loses all data, and continues to run."""
     with redis.Redis.from_url(cluster.redis_url) as client:
         client.flushall()
 

@@ -1,6 +1,6 @@
-"""Two proxies become Sluice's one after the other, and stock ones again, behind clients that notice nothing.
+"""Two proxies become Sluice's one after the other, and stock ones again, behind clients that see no error.
 
-The clients do as a load balancer: what one proxy does not answer, the other is asked.
+The clients behave like a load balancer: a request that one proxy does not answer is sent to the other.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ POLICY = "FOR CONTAINER AUTH_test/load DO SET compression ON PROXY, SET encrypti
 
 
 class Load(BackgroundLoop):
-    """Requests through both proxies in turn, all the time; what failed is remembered."""
+    """Continuous requests through both proxies in turn; records failures."""
 
     def __init__(self, clients):
         super().__init__(0.02)
@@ -96,7 +96,7 @@ def test_proxies_change_one_by_one_and_back_and_no_client_notices(cluster, event
         for policy in api.policies():
             api.delete_policy(policy["id"], wait=10)
     direct.close()
-    # nothing new is encoded; what was is written anew through a proxy that still can, and then they may go
+    # new objects are not encoded; encoded ones are rewritten through a proxy that still can, and then Sluice may go
     for row in direct.listing("load"):
         path = f"load/{row['name']}"
         assert direct.request("COPY", path, destination=path).status == 201

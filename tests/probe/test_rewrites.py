@@ -1,4 +1,4 @@
-"""Rewrites under load, with rewriters and Redis killed; taking Sluice out; every byte is compared."""
+"""Rewrites under load, with rewriters and Redis killed; removal of Sluice; every byte is compared."""
 
 import hashlib
 import itertools
@@ -23,7 +23,7 @@ from sluice_aio.conf.common import USERS
 from sluice_client import Client
 from sluice_middleware.wsgi.sysmeta import CHAIN
 
-#: How long objects are written and rewritten at once; `SLUICE_REWRITE_SECONDS=600` is what a release is tried with.
+#: Seconds for which objects are written and rewritten at once; a release is tested with `SLUICE_REWRITE_SECONDS=600`.
 SECONDS = float(os.environ.get("SLUICE_REWRITE_SECONDS", "40"))
 NAMES, WRITERS = 8, 4
 REWRITERS = ("rewriter", "rewriter2")
@@ -52,7 +52,7 @@ def swift(cluster):
 
 
 class Writer(threading.Thread):
-    """Puts, posts, deletes and reads objects of its own, and knows what each must be at any moment."""
+    """Puts, posts, deletes and reads objects of its own, whose expected state it knows at any moment."""
 
     def __init__(self, cluster, containers, number, until):
         super().__init__(name=f"writer {number}")
@@ -122,7 +122,7 @@ class Writer(threading.Thread):
 
 
 def same_bytes_under_one_time(cluster):
-    """Names under which two replicas have one timestamp and different bytes, which replication would never see."""
+    """Names with one timestamp and different bytes on two replicas, which replication would never detect."""
     found = {}
     for folder in cluster.device_folders:
         for path in folder.rglob("*.data"):
@@ -196,7 +196,7 @@ def test_a_server_that_was_away_gets_what_was_rewritten(cluster, api, swift, pol
     assert swift.request("PUT", f"{container}/o", text).status == 201
     before = swift.request("HEAD", f"{container}/o").headers
     made = api.create_policy(f"FOR CONTAINER AUTH_test/{container} DO SET compression ON PROXY", wait=10)
-    if policy == EC21:  # with one parity fragment Swift takes no upload while a server is away
+    if policy == EC21:  # with one parity fragment Swift accepts no upload while a server is down
         assert rewrite(api, f"AUTH_test/{container}", "policies", LIMIT)["rewritten"] == 1
         (lost,) = object_files([cluster.layout.device("object2")], f"AUTH_test/{container}/o")
         shutil.rmtree(lost.parent)

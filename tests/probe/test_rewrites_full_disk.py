@@ -1,4 +1,4 @@
-"""Rewrites while the disks fill up: what finds no room stays as it was, and is rewritten once there is some."""
+"""Rewrites while the disks fill up: objects without space stay unchanged, and are rewritten once there is space."""
 
 import hashlib
 import os
@@ -20,11 +20,11 @@ from sluice_middleware.wsgi.sysmeta import CHAIN
 
 pytestmark = pytest.mark.skipif(bool(slow_disk.missing()), reason=slow_disk.missing())
 
-#: Three replicas of an object fit into what is left, and not those of all.
+#: Three replicas of an object fit into the free space, but not those of all objects.
 DISK, ROOM, COUNT = 400 << 20, 40 << 20, 10
 BODY = b"".join(b"%d: a line that compresses\n" % number for number in range(200_000))
 TARGET = "AUTH_test/c"
-#: Seconds for which a proxy application leaves alone a device that was full, and some more.
+#: Seconds for which a proxy application does not use a device that was full, and some more.
 SUPPRESSED = 90.0
 
 
@@ -57,9 +57,9 @@ def occupy(disk):
 
 
 def plain(cluster):
-    """Names of the objects of which two of the newest files at least are there, and are plain.
+    """Names of the objects of which two of the newest files at least exist, and are plain.
 
-    A device that was full for one replica, and not for two, keeps an older file until a replicator comes.
+    A device that was full for one replica, and not for two, keeps an older file until a replicator runs.
     """
     files = {name: object_files(cluster.device_folders, f"{TARGET}/{name}") for name in map(str, range(COUNT))}
     newest = {name: max(path.name for path in paths) for name, paths in files.items()}

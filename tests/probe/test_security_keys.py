@@ -1,4 +1,4 @@
-"""Keys that are missing or others: 503 with the reason for whoever's they are, and nothing for anybody else."""
+"""Missing or different keys: 503 with the reason for their tenant, and no effect for other tenants."""
 
 import re
 import secrets
@@ -13,13 +13,13 @@ from sluice_filters.encryption.keys.key_file import SECRET_SIZE, parse_ring, ren
 from sluice_filters.encryption.keys.ring import Ring
 
 BODY = b"".join(b"%d: what nobody else may read\n" % number for number in range(20_000))
-#: How Swift's proxy says that it will not ask a device for a while.
+#: Swift's proxy logs this when it will not use a device for a while.
 SUPPRESSED = re.compile("error limited")
 
 
 @pytest.fixture
 def ring(cluster):
-    """Writes the key file of all nodes, and afterwards what was in it."""
+    """Write the key file of all nodes, and restore it afterwards."""
     path = cluster.layout.key_file
     before = path.read_bytes()
 
@@ -47,7 +47,7 @@ def theirs(cluster):
 
 @pytest.fixture(params=["PROXY", "STORAGE_NODE"])
 def two_tenants(request, cluster, ring, policies, swift, theirs):
-    """Each tenant has a key of his own, by names never used before, and an object in every storage policy."""
+    """Each tenant has a key of its own, with names never used before, and an object in every storage policy."""
     keys = {f"{word}-{secrets.token_hex(4)}": secrets.token_bytes(SECRET_SIZE) for word in ("ours", "theirs")}
     ring(keys)
     for account, key in zip(("AUTH_test", "AUTH_test2"), keys, strict=True):
@@ -62,9 +62,9 @@ def two_tenants(request, cluster, ring, policies, swift, theirs):
 
 
 def put_until_known(client, path, devices, limit=75.0):
-    """A key file is looked at once a second, by each process for itself.
+    """A key file is read once a second, by each process for itself.
 
-    A proxy leaves out a device for a minute that failed for an earlier test; each device shall have its file.
+    A proxy does not use a device for a minute that failed for an earlier test; each device must get its file.
     """
     name = f"{client.account.removeprefix('/v1/')}/{path}"
     end = time.monotonic() + limit
@@ -83,7 +83,7 @@ def get(client, path, **headers):
 
 
 def reached(client, said, eventually):
-    """Every process has read the key file anew."""
+    """Every process has read the key file again."""
     answers = []
 
     def asked():
@@ -156,10 +156,10 @@ def test_an_object_that_was_re_keyed_does_not_miss_its_old_key(cluster, swift, r
             put_until_known(swift, path, cluster.device_folders)
         else:
             eventually(lambda: swift.request("COPY", path, destination=path).status == 201)
-        for _ in range(20):  # so that each worker of the proxy remembers where ranges are
+        for _ in range(20):  # so that each worker of the proxy knows where ranges are
             assert swift.request("GET", path, range="bytes=5-9").body == BODY[5:10]
     ring({new: keys[new]})
-    end = time.monotonic() + 2  # all have looked at the file
+    end = time.monotonic() + 2  # all have read the file
     while time.monotonic() < end:
         assert swift.request("GET", path, range="bytes=5-9").body == BODY[5:10]
         assert swift.request("GET", path).body == BODY

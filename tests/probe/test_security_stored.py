@@ -1,6 +1,7 @@
-"""Stored bytes that somebody changed, and objects made by hand to burst: no client gets a wrong byte, no server swells.
+"""Manipulated stored bytes, and objects made to decompress hugely: no wrong byte reaches a client, no server's memory
+grows.
 
-What is on a disk is changed under an ETag and a length that fit, so that nothing but our own checks stands in between.
+The bytes on a disk are changed under a matching ETag and length, so that only Sluice's own checks can detect it.
 """
 
 import base64
@@ -33,7 +34,7 @@ RANGES = ((0, 9), (FRAME - 5, FRAME + 5), (300_000, 500_000), (len(BODY) - 10, l
 
 
 def spans(records, size):
-    """Where the parts of a stored object lie that vouch for themselves."""
+    """The ranges of a stored object's parts that have checksums of their own."""
     if records[-1]["f"] == "encryption":
         return [(begin, min(begin + SEGMENT, size)) for begin in range(0, size, SEGMENT)]
     lengths = unpack_lengths(base64.urlsafe_b64decode(records[-1]["r"]["index"]))
@@ -46,7 +47,7 @@ def flipped(data, place):
 
 
 def damages(content, records):
-    """Name → the same object as somebody left it."""
+    """Name → a manipulated version of the same object."""
     parts = [content[begin:end] for begin, end in spans(records, len(content))]
     assert len(parts) >= 5, "too few parts to play with"
     swapped = [parts[2], parts[1], parts[0], *parts[3:]]
@@ -64,7 +65,7 @@ def damages(content, records):
 
 
 def restamped(known, content):
-    """Metadata that fit the bytes, as far as stock Swift can tell."""
+    """Metadata that match the bytes, as far as stock Swift can detect."""
     return {**known, "Content-Length": str(len(content)), "ETag": hashlib.md5(content).hexdigest()}
 
 
@@ -116,7 +117,7 @@ def test_an_encrypted_segment_of_another_object_does_not_open(cluster, swift, po
         replace_content(file, content, restamped(file_metadata(file), content))
     refused = download(swift, f"{box}/one")
     assert (refused.status, b"segment 0" in refused.body) == (503, True)
-    part = download(swift, f"{box}/one", range=f"bytes={FRAME}-{FRAME + 99}")  # what was left alone
+    part = download(swift, f"{box}/one", range=f"bytes={FRAME}-{FRAME + 99}")  # the unchanged part
     assert (part.status, part.body) == (206, BODY[FRAME : FRAME + 100])
     assert download(swift, f"{box}/other").body == BODY
 
@@ -176,15 +177,16 @@ def test_a_damaged_fragment_is_put_away_and_the_object_read_from_the_others(clus
     assert download(swift, path).body == BODY
 
 
-# -- objects that want to burst --------------------------------------------------------------
+# -- decompression bombs --------------------------------------------------------------
 
-#: What a process may gain while it serves a bomb: two frames of the largest size, and what the interpreter keeps.
+#: Memory that a process may gain while it serves a bomb: two frames of the largest size, and what the interpreter
+#: keeps.
 ROOM = 160 << 20
 MIB = 1 << 20
 
 
 def frame(number, plain, crc, content, padded=True):
-    """A stored frame that says what it likes."""
+    """A stored frame with any claimed size."""
     payload = content.ljust(plain >> 8, b"\0") if padded else content
     return struct.pack("<IIII", number, plain, len(payload), crc) + payload
 
@@ -200,14 +202,14 @@ def record(frames, size, length):
 
 
 def honest(count=512, length=MIB):
-    """As dense as the format allows: half a gigabyte of zeros in two megabytes."""
+    """A frame as dense as the format allows: half a gigabyte of zeros in two megabytes."""
     packed, crc = zeros(length)
     frames = [frame(number, length, crc, packed) for number in range(count)]
     return b"".join(frames), [record(frames, count * length, length)]
 
 
 def claims_more():
-    """Four frames that say to be an exabyte."""
+    """Four frames that claim to be an exabyte."""
     content, (made,) = honest(4)
     return content, [{**made, "size": 1 << 60}]
 
@@ -219,14 +221,14 @@ def denser_than_allowed():
 
 
 def lying_header():
-    """A frame of one byte by its header, a gigabyte by its own word."""
+    """A frame of one byte by its header, a gigabyte by its record."""
     packed = zstandard.ZstdCompressor(write_content_size=True).compress(bytes(256 * MIB))
     frames = [frame(0, MIB, 0, packed)]
     return b"".join(frames), [record(frames, MIB, MIB)]
 
 
 def bomb_in_a_bomb():
-    """An object of zeros, compressed, and compressed again, and again: eighty bytes are a gigabyte."""
+    """An object of zeros, compressed several times: eighty bytes are a gigabyte."""
     content, records = honest(1024)
     for _ in range(2):
         packed = zstandard.ZstdCompressor(write_content_size=True).compress(content)
@@ -242,11 +244,11 @@ BOMBS = {one.__name__: one for one in (honest, claims_more, denser_than_allowed,
 
 @contextlib.contextmanager
 def no_swelling(cluster, names):
-    """Nobody among the processes of services ``names`` takes more memory at any moment than is allowed."""
+    """No process of services ``names`` takes more memory at any moment than is allowed."""
     processes = [one.pid for name in names for one in [cluster.process(name), *cluster.workers(name)]]
     for pid in processes:
         with open(f"/proc/{pid}/clear_refs", "w") as file:
-            file.write("5")  # the peak is forgotten
+            file.write("5")  # the peak is reset
     before = {pid: memory(pid, "VmRSS") for pid in processes}
     yield
     gained = {pid: memory(pid, "VmHWM") - before[pid] for pid in processes}
@@ -260,7 +262,7 @@ def memory(pid, name):
 
 
 def planted(cluster, swift, path, bomb, inside):
-    """The object at ``path`` is the bomb, at the proxy's (or the disk file's) level; the size that it claims."""
+    """Store the bomb as the object at ``path``, at the proxy's (or the disk file's) level; return its claimed size."""
     assert swift.request("PUT", path, b"harmless").status == 201
     content, records = BOMBS[bomb]()
     chain = encode_chain([{"f": "compression", "v": 1, "r": one} for one in records])
@@ -281,7 +283,7 @@ def test_a_compression_bomb_ends_cleanly_in_bounded_memory(cluster, swift, box, 
     path = f"{box}/{bomb}-{inside}"
     size = planted(cluster, swift, path, bomb, inside)
     with no_swelling(cluster, ["object1", "object2", "object3"] if inside else ["proxy"]):
-        first = download(swift, path, size=MIB)  # hangs up
+        first = download(swift, path, size=MIB)  # disconnects
         assert first.status in (404, 503) or not first.body.strip(b"\0")
         part = download(swift, path, range="bytes=100-199")
         assert part.status in (404, 503) or part.body in (b"", bytes(100))

@@ -1,4 +1,4 @@
-"""What clients may try on the way in: names that are ours, lengths and sums that are lies, code that is other code."""
+"""Attacks of clients on the way in: Sluice's header names, false lengths and checksums, exchanged code."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ from sluice_middleware.wsgi.sysmeta import CHAIN, ETAG, NODE, READ, REFUSED
 BODY = random.Random(5).randbytes(150_000).hex().encode()
 OTHER = b"another object, which was here before " * 2000
 STEP = [{"f": "xor", "v": 1, "p": {}, "r": {"size": 1}}]
-#: All that nobody but Sluice and Swift may say, in every spelling.
+#: All headers that only Sluice and Swift may send, in every spelling.
 FORGED = {
     CHAIN: json.dumps(STEP),
     CHAIN.lower().replace("-", "_"): json.dumps(STEP),
@@ -57,13 +57,13 @@ def place(request, policies):
 
 
 def silent(answer):
-    """Whether an answer says nothing of what only we should know."""
+    """Whether a response contains no internal information."""
     odd = ("sluice", "sysmeta", "x-backend")
     return not [name for name in answer.headers if any(word in name.lower() for word in odd)]
 
 
 def view(cluster, swift, path):
-    """All there is of an object: what a client sees, what a listing says, what lies on the disks."""
+    """All data of an object: what a client sees, the listing, the files on the disks."""
     got, head = swift.request("GET", path), swift.request("HEAD", path)
     part = swift.request("GET", path, range="bytes=1000-1999")
     assert silent(got)
@@ -88,7 +88,7 @@ def filters_of(known):
 
 
 def test_what_only_we_may_say_has_no_effect_and_never_comes_back(cluster, swift, place):
-    """Every request is sent twice, with and without it; what is there afterwards is the same."""
+    """Every request is sent twice, with and without the header; the result is the same."""
     views = []
     for number, said in enumerate(({}, FORGED)):
         container = f"said-{place}-{number}"
@@ -132,7 +132,7 @@ def test_marks_do_not_travel_with_a_copy_to_where_no_policy_is(cluster, swift, p
 
 
 def lies():
-    """Name → how a request goes wrong: headers, what is sent, whether the client then hangs up, expected statuses."""
+    """Name → the error of a request: headers, body, whether the client then disconnects, expected statuses."""
     md5 = hashlib.md5(BODY).hexdigest()
     size = str(len(BODY))
     chunk = b"%x\r\n%s\r\n" % (len(BODY), BODY)
@@ -161,7 +161,7 @@ def lies():
 
 
 def tell(client, path, headers, sent, hang_up):
-    """Status of a PUT sent byte by byte as it is."""
+    """Status of a PUT sent byte by byte unchanged."""
     host, _, port = client.address.partition(":")
     lines = [f"PUT {client.account}/{path} HTTP/1.1", f"Host: {client.address}", f"X-Auth-Token: {client.token}"]
     lines += [f"{name}: {value}" for name, value in headers.items()] + ["Connection: close", "", ""]
@@ -174,7 +174,7 @@ def tell(client, path, headers, sent, hang_up):
 
 @pytest.fixture(scope="module")
 def told_plain(cluster):
-    """Lie → what plain Swift answers."""
+    """Error → plain Swift's status."""
     client = SwiftHttp(cluster.plain_url).login("test2:tester2", "testing2")
     client.request("PUT", "lies")
     return {name: tell(client, "lies/o", *lie[:3]) for name, lie in lies().items()}
@@ -216,7 +216,7 @@ def scramble(api):
 
 @pytest.fixture
 def code_place(cluster):
-    """The account that keeps uploaded code."""
+    """The account that stores uploaded code."""
     return SwiftHttp(cluster.proxy_url).login(conf_code.CODE_USER, conf_code.ensure_code_key(cluster.layout))
 
 
@@ -228,7 +228,7 @@ def send_code(api, code, digest):
 def names(client, container):
     try:
         return [row["name"] for row in client.listing(container)]
-    except PeerError:  # it is made when something is put into it
+    except PeerError:  # it is created with the first object
         return []
 
 
@@ -246,7 +246,7 @@ def test_code_of_another_digest_is_refused_by_the_api_and_by_nodes(cluster, api,
     assert api.filter("scramble")["sha256"] == right
     on_node = cluster.layout.code / right
     eventually(on_node.exists)
-    # somebody with the account's key changes it in Swift: no node takes it
+    # a client with the account's key changes it in Swift: no node accepts it
     assert code_place.request("PUT", f"sluice-code/{right}", code[:-1] + b"!").status == 201
     on_node.unlink()
     other = hashlib.sha256(code[:-1] + b"!").hexdigest()

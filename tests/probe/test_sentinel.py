@@ -1,10 +1,10 @@
 """A control plane as a cloud runs it: Redis behind TLS, or with a replica and a Sentinel; RabbitMQ with TLS, one down.
 
-Given a node whose operator wants to be asked and one whose operator wants to go along, the master dies with changes
-that its replica never saw, while policies are written: everything goes on, the first node with what it has until it is
-told, the second by itself, and the third party, who reads the API, sees what both say.
+Given a node with `adopt = ask` and one with `adopt = failover`, the master is killed with changes
+that its replica never saw, while policies are written: all services continue, the first node with its snapshot until an
+operator adopts the history, the second by itself, and the reader of the API sees both states.
 
-What docs/admin/operate.md shows is tried here.
+Tests docs/admin/operate.md.
 """
 
 import asyncio
@@ -60,7 +60,7 @@ class Plane:
         return [SecureRedis(free_port(), self.folder / "redis", self.authority, PASSWORD, tied=True)]
 
     async def replicated(self):
-        """Nothing: there is one Redis."""
+        """Do nothing: there is one Redis."""
 
     def _conf(self, name, section, **options):
         path = self.folder / f"{name}.conf"
@@ -146,7 +146,7 @@ class Watched(Plane):
             await asyncio.sleep(0.05)
 
     async def part(self):
-        """Keep what is written from now on from reaching the second Redis."""
+        """Keep later writes from reaching the second Redis."""
         replica, master = AsyncStore(self.second.url), AsyncStore(self.first.url)
         await replica.client.config_set("masterauth", "wrong")
         await master.client.execute_command("CLIENT", "KILL", "TYPE", "replica")
@@ -166,7 +166,7 @@ async def running(plane):
 
 
 class Asked:
-    """The API as an operator's script uses it; writes policies all the time while entered."""
+    """The API as an operator's script uses it; writes policies continuously while entered."""
 
     def __init__(self, url):
         self.client = Client(url, TOKEN, timeout=20, retries=Retries(tries=2))
@@ -198,7 +198,7 @@ class Asked:
 
 
 async def until(question, limit=60):
-    """What ``question`` answers in a thread, as soon as that is true; faults of the API are no answer."""
+    """The result of ``question`` in a thread, as soon as it is true; errors of the API do not count."""
     end = time.monotonic() + limit
     while True:
         with contextlib.suppress(ClientError):
@@ -216,7 +216,7 @@ def whole(policy):
 
 @pytest.fixture
 def folder():
-    """Short, for the sockets in it."""
+    """A short path, for its sockets."""
     made = Path(tempfile.mkdtemp(prefix="sl-"))
     yield made
     shutil.rmtree(made, ignore_errors=True)
@@ -244,7 +244,7 @@ async def both_nodes(api):
 
 
 async def all_well(plane, api):
-    """Every process lives, complains of nothing that it did not foresee, and keeps passwords to itself."""
+    """Every process runs, logs only expected errors, and no passwords."""
     assert all(one.running for one in (*plane.hosts, *plane.agents, plane.api))
     await asyncio.to_thread(api.close)
     for name, text in plane.logs().items():

@@ -1,8 +1,8 @@
-"""A proxy worker that is stopped in the middle of its work keeps nobody waiting who talks to another worker.
+"""A proxy worker that is stopped in the middle of its work delays no client of another worker.
 
-The worker is stopped at many moments of a load that uses everything that workers of a node share: the agent's credit,
+The worker is stopped at many moments of a load that uses all shared state of a node's workers: the agent's credit,
 the cached objects, the snapshot.  Requests over connections that another worker has accepted then take no longer than
-at a Swift without Sluice, one of whose workers is stopped in the same way.  New connections wait there and here: each
+at a Swift without Sluice, one of whose workers is stopped in the same way.  New connections wait in both cases: each
 worker of Swift has a socket of its own, and the kernel chooses among them.
 """
 
@@ -21,7 +21,7 @@ from sluice_aio.base.swift_http import SwiftHttp
 from sluice_core.errors import PeerError
 
 BODY = b"".join(b"%d: a line that compresses\n" % number for number in range(20_000))
-#: Moments at which a worker is stopped, and seconds for which it stays so.
+#: Moments at which a worker is stopped, and seconds for which it stays stopped.
 ROUNDS = 12
 STOPPED = 0.6
 CLIENTS = {"proxy": ("test:tester", "testing"), "plain": ("test2:tester2", "testing2")}
@@ -62,7 +62,7 @@ class Load:
 
 
 class Connection:
-    """A kept connection, and which worker has it."""
+    """A kept connection, and the worker that has accepted it."""
 
     def __init__(self, swift):
         self._swift = swift
@@ -102,7 +102,7 @@ def connection_of(swift, worker):
     """A connection that ``worker`` has accepted: new ones are opened until it has one."""
     for _ in range(64):
         found = Connection(swift)
-        with contextlib.suppress(OSError, StopIteration):  # a file of the worker was closed just now
+        with contextlib.suppress(OSError, StopIteration):  # the worker closed a file meanwhile
             if found.is_of(worker):
                 return found
         found.close()

@@ -31,7 +31,7 @@ def bench():
 
 @pytest.fixture(scope="module")
 def trial(bench):
-    """Runs lines in a container; what they reported."""
+    """Run lines in a container; return their report."""
     team = bench.team()
 
     def run(lines, account="AUTH_test"):
@@ -170,7 +170,7 @@ def test_other_tenants_are_not_there(trial, bench):
 
 
 def test_a_link_to_another_tenants_socket_is_not_followed(trial, bench):
-    """A tenant's code owns the folder of its sockets; that must not send its requests into another container."""
+    """A tenant's code owns the folder of its sockets; it must not redirect its requests into another container."""
     victim = trial.team.container("AUTH_victim")
     lines = [
         "name = params['storlet_execution_path'].rpartition('/')[2]",

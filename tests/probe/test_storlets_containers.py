@@ -1,4 +1,4 @@
-"""Containers of storlets: started once, by whoever is first, and again after whatever happened to them."""
+"""Containers of storlets: started once, by the first request, and again after any fault."""
 
 import multiprocessing
 import os

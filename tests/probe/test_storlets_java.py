@@ -1,4 +1,4 @@
-"""Java storlets: Storlets' own Java daemon in our containers."""
+"""Java storlets: Storlets' own Java daemon in Sluice's containers."""
 
 import subprocess
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""Storlets that break their promises, in real containers.
+"""Storlets that violate their contract, in real containers.
 
 Each time the request fails with a reason that names the filter, a good filter of the same tenant works
-right after it, and a stream of another tenant that was under way comes through.
+right after it, and a running stream of another tenant completes.
 """
 
 import pytest
@@ -18,7 +18,7 @@ COPY = """
 """
 LIMITS = Limits(patience=2.0, memory=96 * 1024 * 1024, slack=2 * 1024 * 1024, growth=2.0)
 
-#: What a filter does → a part of the reason.
+#: The filter's behaviour → a part of the reason.
 MISBEHAVIOUR = {
     "raises at once": ("raise ValueError(source.read(10))", "failed: it raised ValueError"),
     "raises midway": ("target.write(source.read(300000)); target.flush(); raise OSError()", "it raised OSError"),

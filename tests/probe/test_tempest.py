@@ -1,4 +1,4 @@
-"""All tests of the tempest plugin, two at a time, on a cloud that is not empty and is left as it was."""
+"""All tests of the tempest plugin, two at a time, on a cloud with other data, which they do not change."""
 
 import shutil
 import tempfile
@@ -14,7 +14,7 @@ from sluice_aio.keystone import seed
 from sluice_aio.keystone.http import KeystoneHttp
 from sluice_client import Client
 
-#: What somebody else has set.
+#: Settings of another user.
 OTHERS = ("FOR TENANT acme DO SET noop", "FOR GROUP umbrellas WHEN PUTS_SEC > 100 DO SET compression TRANSIENT")
 
 
@@ -47,7 +47,7 @@ def api(cluster, keystone):
 
 @pytest.fixture
 def what_there_is(api, keystone):
-    """A function that gives the whole configuration, and the names of all projects and users."""
+    """A function that returns the whole configuration, and the names of all projects and users."""
 
     def look():
         names = {

@@ -1,6 +1,6 @@
-"""Taking Sluice out of a cluster: all that was stored is made plain, and stock Swift has everything as it was.
+"""Removal of Sluice from a cluster: all stored objects are made plain, and stock Swift has them unchanged.
 
-What docs/admin/uninstall.md shows is tried here.
+Tests docs/admin/uninstall.md.
 """
 
 import json
@@ -32,10 +32,10 @@ from sluice_aio.cluster.components import DEFAULT, PLAIN_SWIFT
 from sluice_client import Client
 
 TEXT = b"".join(b"%d: a line that compresses\n" % number for number in range(40_000))
-#: All that filters change: not what is empty.
+#: All objects that filters change: not the empty ones.
 SOME = ("text", "noise", "tiny")
 BODIES = {"text": TEXT, "noise": random.Random(13).randbytes(200_000), "tiny": b"tiny", "empty": b""}
-#: Container → storage policy, and what is done to its objects.
+#: Container → storage policy, and the filters of its objects.
 CONTAINERS = {
     "never": (GOLD, ""),
     "node": (GOLD, "SET compression ON STORAGE_NODE, SET encryption ON STORAGE_NODE"),
@@ -44,7 +44,7 @@ CONTAINERS = {
     "proxy-ec": (EC21, "SET compression ON PROXY, SET encryption ON PROXY"),
     "versions": (GOLD, "SET compression ON PROXY"),
 }
-#: A global controller that has all that is uploaded compressed, whatever policies there are.
+#: A global controller that compresses all uploads, whatever the policies.
 CONTROLLER = b"""
 from sluice_core.control import Assign, Controller, ControllerInfo
 
@@ -55,7 +55,7 @@ class Everything(Controller):
     def compute_assignments(self, observation):
         yield Assign("AUTH_test", "compression", {}, "proxy")
 """
-#: Where older versions lie, as Swift's own daemons see it.
+#: The containers of older versions, as Swift's own daemons see them.
 OLDER = "\0versions\0versions"
 
 
@@ -82,7 +82,7 @@ def fill(client):
 
 
 def inodes(cluster, container):
-    """File → what it is, for every file of a container's objects."""
+    """File → its identity, for every file of a container's objects."""
     found = {}
     for name in BODIES:
         for path in object_files(cluster.device_folders, f"AUTH_test/{container}/{name}"):
@@ -100,7 +100,7 @@ def test_a_controller_that_runs_on_is_stopped_by_the_documented_command(layout, 
         assert client.request("PUT", "box").status == 201
 
         def is_encoded(name):
-            """Whether an object that is uploaded now is stored as something else than its bytes."""
+            """Whether a present upload is stored with other bytes than its own."""
             assert client.request("PUT", f"box/{name}", TEXT, content_type="text/plain").status == 201
             return f"AUTH_test/box/{name}" in named_on_disks(layout, "encoded", capsys)
 
@@ -130,7 +130,7 @@ def test_after_the_documented_steps_stock_swift_has_every_byte(layout, capsys):
         before, older, untouched = seen(client, CONTAINERS), versions(client, "versions"), inodes(cluster, "never")
         assert len(before) == len(CONTAINERS) * len(BODIES) + 2
         assert len(older) == 2 * len(BODIES)
-        # all but those that are empty, or too small for compression alone
+        # all except those that are empty, or too small for compression alone
         assert len(marked_files(cluster)) == 4 * 3 * 3 + 3
         for policy in made:
             api.delete_policy(policy, wait=10)

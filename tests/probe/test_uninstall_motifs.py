@@ -1,6 +1,6 @@
-"""Taking Sluice out while objects are contracted: their bytes are made, and stock Swift has everything as it was.
+"""Removal of Sluice while objects are contracted: they are expanded, and stock Swift has them unchanged.
 
-What docs/admin/elasticity.md shows is tried here.
+Tests docs/admin/elasticity.md.
 """
 
 import time
@@ -32,7 +32,7 @@ FIRST, SECOND = (
 )
 ROWS = b"name,kwh\n" + b"".join(b"meter%d,%d\n" % (n, n * n) for n in range(5_000))
 NAMES = b"name\n" + b"".join(b"meter%d\n" % n for n in range(5_000))
-#: Container → storage policy, and what is done to its objects beside motifs.
+#: Container → storage policy, and the filters of its objects besides motifs.
 CONTAINERS = {
     "sources": (GOLD, ""),
     "made": (GOLD, "SET compression ON PROXY"),
@@ -44,7 +44,7 @@ CONCAT = "concat; of=AUTH_test/sources/first,AUTH_test/sources/second"
 BACKWARDS = "concat; of=AUTH_test/sources/second,AUTH_test/sources/first"
 DERIVE = "derive; of=AUTH_test/sources/rows; filter=csv_select; options=columns=name"
 TIER = f"tier; policy={EC21}"
-#: What is stored in which order: path, bytes, motif.
+#: The objects in the order of their upload: path, bytes, motif.
 OBJECTS = (
     ("sources/first", FIRST, ""),
     ("sources/second", SECOND, ""),
@@ -59,7 +59,7 @@ OBJECTS = (
 )
 #: Objects that have motifs in the end, one of them by a POST.
 WITH_MOTIFS = 7
-#: Seconds: a Redis that was just started grants no leases for ten, and copies that nobody needs stay for twelve.
+#: Seconds: a Redis that was just started grants no leases for ten, and unneeded copies stay for twelve.
 LIMIT = 90.0
 
 
@@ -87,7 +87,7 @@ def fill(client):
 
 
 def contract_all(cluster, api):
-    """Have all bytes given up that can be made again; the id of the policy that says so."""
+    """Contract all objects that can be made again; return the id of the policy that says so."""
     wait_until(api.motif_templates, "no daemon announces templates")
     policy = api.create_policy("FOR TENANT AUTH_test DO SET elasticity WITH target_size=0 verify=expand", wait=20)["id"]
 
@@ -142,7 +142,7 @@ def test_after_the_documented_steps_stock_swift_has_all_that_was_contracted(tmp_
         said = run_documented(program, "sluice motif detach --all --template tier")
         assert (said.count(" has 0 motifs"), said.count(" has no such motif")) == (2, WITH_MOTIFS - 2)
         wait_until(lambda: not stored_copies(cluster), "hidden copies stay")
-        # 2. what is encoded, and 3. what only disks know
+        # 2. encoded objects, and 3. objects encoded on disks only
         run_documented(
             program, "sluice rewrite create AUTH_test plain --wait", "sluice rewrite create AUTH_acme plain --wait"
         )
@@ -161,7 +161,7 @@ def test_after_the_documented_steps_stock_swift_has_all_that_was_contracted(tmp_
         assert (seen(client, CONTAINERS), versions(client, "versions")) == (before, older)
         run_storage_daemons(cluster)
         assert (seen(client, CONTAINERS), versions(client, "versions")) == (before, older)
-        # what is left of motifs matters to nobody
+        # remaining metadata of motifs have no effect
         assert client.request("PUT", "made/copy", x_copy_from="made/joined").status == 201
         assert client.request("POST", "sources/posted", x_object_meta_colour="green").status == 202
         assert client.request("GET", "made/copy").body == FIRST + SECOND

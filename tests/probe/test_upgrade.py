@@ -27,7 +27,7 @@ from sluice_core.errors import PeerError
 from sluice_middleware.object_server.diskfile.cli import main
 from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY
 
-#: Storage nodes that have never heard of Sluice, behind proxies that have.
+#: Stock storage nodes behind proxies with Sluice.
 STOCK = Setup(parts=frozenset({PROXY, READS, KEYS}), proxy_workers=1)
 TEXT = b"".join(b"%d: a line that compresses\n" % number for number in range(20_000))
 ON_NODES = "FOR CONTAINER AUTH_test/load DO SET compression ON STORAGE_NODE, SET encryption ON STORAGE_NODE"
@@ -46,7 +46,7 @@ class Nodes:
             stack.enter_context(self._agent(name))
 
     def _agent(self, name):
-        """The agent of one more node, and where it is found."""
+        """The agent of one more node, and its address."""
         layout = self.cluster.layout
         socket = self._sockets[name] = layout.run / f"{name}.sock"
         text = (layout.configs / "agent.conf").read_text()
@@ -63,7 +63,7 @@ class Nodes:
         return Program(f"agent-{name}", 0, layout.logs, command, socket.exists)
 
     def patient(self):
-        """The proxy asks a storage node again a second after it was away; Swift's default is a minute."""
+        """The proxy retries a storage node a second after a failure; Swift's default is a minute."""
         set_proxy_option(self.cluster.layout.swift_dir / "proxy.conf", "error_suppression_interval", "1")
         self.cluster.restart("proxy")
         self.client.close()
@@ -75,7 +75,7 @@ class Nodes:
             conf.write_text(conf.read_text().replace(str(self.cluster.layout.agent_socket), str(socket)))
 
     def switch(self, name, load, eventually):
-        """Restart a node; go on when the proxy uses it again, and nobody works with an object that it has not."""
+        """Restart a node; continue when the proxy uses it again, and no request uses an object that it lacks."""
         self.cluster.restart(name)
         device = [self.cluster.layout.device(name)]
 
@@ -95,15 +95,15 @@ class Nodes:
         return self.api.policy(policy)["enforced"]["refused"]
 
     def named(self, policy):
-        """The nodes that the first one waits for, by what it says of the policy."""
+        """The nodes that the first one waits for, by its report about the policy."""
         return set(re.findall(r"node `(\w+)` is waiting for object-server", json.dumps(self.refused(policy))))
 
 
 class Load(BackgroundLoop):
-    """Requests of all sorts all the time; what failed is remembered.
+    """Continuous requests of all kinds; records failures.
 
-    Each object is another one: a node that was away still has the old state of what was written meanwhile, and
-    gives it until it is replicated.  That is Swift.
+    Each object is another one: a node that was down still has the old state of objects written meanwhile, and
+    returns it until it is replicated, as in any Swift.
     """
 
     def __init__(self, cluster):

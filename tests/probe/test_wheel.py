@@ -77,7 +77,7 @@ _NOT_INSTALLED = (".md",)
 
 @pytest.fixture(scope="module")
 def clean_clone(tmp_path_factory):
-    """What git has of this clone, and nothing that is left of earlier builds."""
+    """The committed files of this clone, without those of earlier builds."""
     folder = tmp_path_factory.mktemp("clean")
     names = run("git", "ls-files", "-z", cwd=ROOT).split("\0")
     for name in filter(None, names):

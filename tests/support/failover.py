@@ -1,4 +1,4 @@
-"""What a Redis looks like that failed over to a replica which lacked the last changes."""
+"""The state of a Redis after a failover to a replica without the last changes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from sluice_core.store.store import Store
 def fail_over(
     store: Store, epoch: int, *, assignments: tuple[str, ...] = (), policies: tuple[str, ...] = (), cut: bool = True
 ) -> None:
-    """Take ``store`` back to ``epoch``: without these assignments and policies, and without the changes after it.
+    """Reset ``store`` to ``epoch``: without these assignments and policies, and without the changes after it.
 
-    The stream of changes is written anew, since Redis 8 refuses to set a stream's last id below a deleted one.
+    The stream of changes is written again, since Redis 8 refuses to set a stream's last id below a deleted one.
 
-    :param cut: connections of clients end, as they do in a real failover.
+    :param cut: close the connections of clients, as a real failover does.
     """
     client, keys = store.client, store.keys
     if cut:

@@ -1,4 +1,4 @@
-"""An HTTP server on the loopback that answers as a test says, rightly or wrongly: a source of the template `url`."""
+"""An HTTP server on the loopback with a test's valid or invalid responses: a source of the template `url`."""
 
 import socketserver
 import threading
@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 
 
 class HttpSource(socketserver.ThreadingTCPServer):
-    """Answers as ``answers`` say, by path: a function that writes to a socket."""
+    """Responds by ``answers``: path → a function that writes to a socket."""
 
     daemon_threads = True
     block_on_close = False
@@ -31,23 +31,23 @@ class _Handler(socketserver.StreamRequestHandler):
             lines.append(line.strip())
         self.server.requests.append("\n".join(lines))
         method, path, _ = lines[0].split()
-        with suppress(OSError):  # who asked has hung up
+        with suppress(OSError):  # the client may have disconnected
             self.server.answers[path.partition("?")[0].strip("/")](self.connection, method)
 
 
 def page(content, length=None, status="200 OK", more=""):
-    """An answer; ``length``: what it says that its length is."""
+    """A response; ``length``: its Content-Length."""
     head = f"HTTP/1.1 {status}\r\nContent-Length: {len(content) if length is None else length}\r\n{more}\r\n".encode()
     return lambda connection, method: connection.sendall(head if method == "HEAD" else head + content)
 
 
 def redirect(location):
-    """An answer that leads elsewhere."""
+    """A redirect."""
     return page(b"", status="302 Found", more=f"Location: {location}\r\n")
 
 
 def chunked(pieces):
-    """An answer in pieces that never says its end."""
+    """A chunked response without an end."""
 
     def send(connection, method):
         connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -58,7 +58,7 @@ def chunked(pieces):
 
 
 def endless(source):
-    """An answer that goes on until the source stops."""
+    """A response that continues until the source stops."""
 
     def send(connection, method):
         connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -69,7 +69,7 @@ def endless(source):
 
 
 def silent(source, begun=b""):
-    """An answer that ends after ``begun``, on a connection that stays open until the source stops."""
+    """A response that stops after ``begun``, on a connection that stays open until the source stops."""
 
     def send(connection, method):
         connection.sendall(begun)

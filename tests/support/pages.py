@@ -1,4 +1,4 @@
-"""What pages of the documentation say that a test can compare: texts of the code, names of tests, commands."""
+"""Parts of documentation pages that a test can compare: texts of the code, names of tests, commands."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from typing import Final, Self
 
 ROOT: Final = Path(__file__).parents[2]
 DOCS: Final = ROOT / "docs"
-#: A value in a text: what a page writes for it, and so do :func:`code_texts`.
+#: A value in a text: the placeholder in pages, and in :func:`code_texts`.
 VALUE: Final = "…"
 _FORMAT: Final = re.compile(r"%(?:\([^)]*\))?[-#0 +]*[\d.]*[a-zA-Z]")
 _SPAN: Final = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
 _COMMENT: Final = re.compile(r"<!--(.*?)-->", re.DOTALL)
-#: What bash prints behind each command.
+#: The marker that bash prints behind each command.
 _END: Final = "--- end of a command of the page ---"
 _HEADING: Final = re.compile(r"^#+ (.*)$", re.MULTILINE)
 _BLOCK: Final = re.compile(
@@ -51,7 +51,7 @@ def table_rows(text: str, title: str) -> list[list[str]]:
 
 
 def code_spans(text: str) -> list[str]:
-    """What stands in backticks."""
+    """The texts in backticks."""
     return [found[2].strip() for found in _SPAN.finditer(text)]
 
 
@@ -66,7 +66,7 @@ def comments(text: str) -> list[str]:
 
 
 def missing_tests(names: list[str]) -> list[str]:
-    """Those of ``names`` that are no test."""
+    """The ``names`` that are no tests."""
     return [name for name in names if not _is_test(name)]
 
 
@@ -114,7 +114,7 @@ class ShellBlock:
 
 
 def shell_blocks(text: str) -> list[ShellBlock]:
-    """The blocks of a page that a test runs; those that are marked ``no-run`` are left out."""
+    """The blocks of a page that a test runs; blocks with ``no-run`` are left out."""
     headings = [(found.start(), found[1]) for found in _HEADING.finditer(text)]
     blocks = []
     for found in _BLOCK.finditer(text):
@@ -141,7 +141,7 @@ class Shell:
     """A bash that runs the commands of a page one after the other; it ends at the first one that fails.
 
     :param environment: variables beside those of the test
-    :param named: what a page calls something → what it is here
+    :param named: a name on the page → its value here
     """
 
     def __init__(self, folder: Path, environment: Mapping[str, str], named: Mapping[str, str] | None = None) -> None:
@@ -165,7 +165,7 @@ class Shell:
         self._bash.communicate()
 
     def run(self, command: str, limit: float = 120.0) -> str:
-        """What a command prints, errors included.
+        """The output of a command, errors included.
 
         :raises AssertionError: when it fails, or takes longer than ``limit`` seconds
         """
@@ -187,7 +187,7 @@ class Shell:
         raise AssertionError(f"{command}\n{''.join(printed)}")
 
     def run_block(self, block: ShellBlock, limit: float = 120.0) -> str:
-        """What all commands of a block print, after it was compared with what the page shows.
+        """The output of all commands of a block, after comparing it with the output on the page.
 
         :raises AssertionError: when a command fails, or prints something else
         """
@@ -200,7 +200,7 @@ class Shell:
 
 
 def expect_lines(output: str, shown: Iterable[str]) -> None:
-    """See that lines as a page shows them are in an output in this order.
+    """Check that the lines of a page are in an output in this order.
 
     :data:`VALUE` stands for anything, alone on a line for any lines; blanks count as one.
 

@@ -1,7 +1,7 @@
-"""``python -m tests.support.prepare``: makes ahead what tests else make when they first need it.
+"""``python -m tests.support.prepare``: builds in advance what tests otherwise build on their first use.
 
 The environments of Keystone, Cinder, Horizon and Tempest and the root file system of containers take minutes the first
-time, and are kept in the cache folder (``$SLUICE_CACHE``). What cannot be made here is named; the tests that need it
+time, and are kept in the cache folder (``$SLUICE_CACHE``). Builds that fail here are named; the tests that need them
 fail with the same reason.
 """
 

@@ -1,4 +1,4 @@
-"""ELF files of a few hundred bytes, as a linker would make them, for whoever only reads them."""
+"""ELF files of a few hundred bytes, as a linker would make them, for code that only reads them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SECTION: Final = 64
 
 
 def shared_object(symbol: str = "filter_init", machine: int = X86_64, kind: int = 3, defined_in: int = 1) -> bytes:
-    """A file that exports ``symbol``; ``defined_in`` 0 says that it only needs it."""
+    """A file that exports ``symbol``; ``defined_in`` 0: the file only needs it."""
     names = b"\0" + symbol.encode() + b"\0"
     symbols = bytes(24) + struct.pack("<IBBHQQ", 1, 0x12, 0, defined_in, 0x1000, 16)
     tables = _HEADER + len(names) + len(symbols)

@@ -1,7 +1,7 @@
-"""Tempest with our plugin, in a virtual environment of its own, against an all-in-one with Keystone.
+"""Tempest with Sluice's plugin, in a virtual environment of its own, against an all-in-one with Keystone.
 
 The plugin is found as after an installation: by the entry point that setup.cfg declares.  The tests' own environment
-has the metadata of our distribution; Tempest's Python is given a copy of them, and the folder with the plugin.
+has the metadata of Sluice's distribution; Tempest's Python gets a copy of them, and the folder with the plugin.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from sluice_aio.keystone import seed, venv
 from sluice_aio.keystone.keystone_program import REGION
 
 PLUGIN: Final = "sluice_tempest_plugin"
-#: Options of ``[sluice-feature-enabled]``; a cluster has them all whose API lets members set compression.
+#: Options of ``[sluice-feature-enabled]``; a cluster whose API lets members set compression has all features.
 FEATURES: Final = ("self_service", "storage_network", "uploaded_code")
 #: The source root with the plugin.
 _SOURCES: Final = Path(__file__).resolve().parents[2] / "devstack"
-#: What the statuses of a test are called in a subunit stream.
+#: The statuses of a test in a subunit stream.
 SUCCESS: Final = "success"
 SKIPPED: Final = "skip"
 #: Seconds for a whole run.
@@ -87,7 +87,7 @@ class Tempest:
         return self._tempest("list-plugins")
 
     def run(self, regex: str = PLUGIN, concurrency: int = 2) -> tuple[list[Outcome], str]:
-        """How the tests that ``regex`` finds ended, and what Tempest printed."""
+        """The outcomes of the tests that ``regex`` selects, and Tempest's output."""
         done = self._call("tempest.cmd.main", "run", "--regex", regex, "--concurrency", str(concurrency))
         stream = self._call("stestr", "last", "--subunit").stdout
         table = self._call("subunit.filter_scripts.subunit2csv", given=stream).stdout.decode()
@@ -100,7 +100,7 @@ class Tempest:
         return done.stdout.decode()
 
     def _call(self, module: str, *arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        """A program of Tempest's environment, in the workspace once there is one."""
+        """Run a program of Tempest's environment, in the workspace once there is one."""
         return subprocess.run(
             [self._python, "-m", module, *arguments],
             input=given,

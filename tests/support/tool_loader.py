@@ -1,4 +1,4 @@
-"""Loads a tool of ``tools/``, whose name has no ending, as a module; no bytecode is left beside it."""
+"""Loads a tool of ``tools/``, whose name has no suffix, as a module, without writing bytecode beside it."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ def load_tool(name: str) -> ModuleType:
     module = module_from_spec(spec)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "dont_write_bytecode", True)
-        patch.setitem(sys.modules, loader.name, module)  # where dataclasses look for it
+        patch.setitem(sys.modules, loader.name, module)  # where dataclasses search it
         loader.exec_module(module)
     return module

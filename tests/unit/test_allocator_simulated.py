@@ -1,4 +1,4 @@
-"""The dividing host's heart in simulated clusters: reports that go astray, and clients in a closed loop."""
+"""The allocator in simulated clusters: lost reports, and clients in a closed loop."""
 
 import numpy as np
 import pytest
@@ -54,7 +54,7 @@ def test_skewed_clusters_get_what_is_expected_nearly():
     assert np.median(everyone) < 0.02
 
 
-# -- closed loops before object servers that hold back ------------------------------------------------
+# -- closed loops before object servers that throttle ------------------------------------------------
 
 
 def skewed(random):
@@ -79,7 +79,7 @@ def loop(connections, sizes, servers=(30.0, 30.0, 30.0), seed=1):
 
 
 def off(seconds):
-    """(seconds, tenants) what each is off by."""
+    """(seconds, tenants) the relative error of each."""
     rates = np.array([[one[name] / MB for name in EXPECTED] for one in seconds])
     return np.abs(rates / np.array(list(EXPECTED.values())) - 1)
 
@@ -107,7 +107,7 @@ def test_few_clients_get_their_shares_in_the_mean_and_no_capacity_is_idle():
     one.seconds(6)
     seconds = one.seconds(24)
     mean = {name: sum(each[name] for each in seconds) / len(seconds) / MB for name in EXPECTED}
-    assert off(seconds).mean() < 0.035  # who waits where is turned before a server has none of a tenant
+    assert off(seconds).mean() < 0.035  # transfers move between servers before one has none of a tenant
     assert mean == pytest.approx(EXPECTED, rel=0.05)
     assert sum(mean.values()) > 0.97 * 90
 

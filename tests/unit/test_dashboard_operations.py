@@ -1,4 +1,4 @@
-"""The dashboard asks for operations that the API knows."""
+"""The dashboard calls operations that the API has."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The dashboard has a name for each word that the API answers about policies."""
+"""The dashboard has a name for each word in the API's responses about policies."""
 
 from sluice_controller.catalog.policy_cache import STATES
 from sluice_controller.configuration.configuration import HOWS

@@ -1,1 +1,1 @@
-"""What clients, administrators and other versions meet: recorded once, and compared with the code of today."""
+"""The interface for clients, administrators and other versions: recorded once, and compared with today's code."""

@@ -1,4 +1,4 @@
-"""What each method of the client takes and sends: its signature, and its requests with few and with all arguments."""
+"""The client's methods: their signatures, and their requests with few and with all arguments."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sluice_client.rest.auth import IDEMPOTENCY_HEADER, Request
 from sluice_client.rest.client import Client
 from sluice_client.rest.transport import ApiResponse, Retries, Transport
 
-#: Of an annotation: the value that is given; any other gets a text with the parameter's name.
+#: Annotation → the given value; any other annotation gets a text with the parameter's name.
 _VALUES: Final[dict[str, Any]] = {
     "bool": True,
     "float": 7.5,
@@ -23,23 +23,23 @@ _VALUES: Final[dict[str, Any]] = {
     "Sequence[str]": ("one", "two"),
     "bytes | IO[bytes]": b"code",
 }
-#: Methods that make no request by themselves, or of a path that is given.
+#: Methods that make no request by themselves, or for a given path.
 _OTHERS: Final = frozenset({"close", "collection", "delete", "from_session", "get", "put", "uploads"})
 
 
 class Answer(dict[str, Any]):
-    """An answer with an empty list in every field."""
+    """A response with an empty list in every field."""
 
     def __missing__(self, name: str) -> list[Any]:
         return []
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The empty list, but no page behind this one."""
+        """The empty list; None for the next page."""
         return default if name == "next_marker" else []
 
 
 class RecordingTransport(Transport):
-    """Keeps requests, and answers each of them."""
+    """Records requests, and answers each of them."""
 
     def __init__(self) -> None:
         super().__init__(None, Retries())  # type: ignore[arg-type]

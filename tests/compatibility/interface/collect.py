@@ -1,7 +1,7 @@
 """Collects the interface of today's code, as plain data.
 
-``python -m tests.compatibility.interface.collect`` writes it over what is recorded.  That is done where something that
-clients see is to change, never to make a test pass that found a difference.
+``python -m tests.compatibility.interface.collect`` writes it over the recorded data.  Run it after an intended change
+of the interface, never to make a test pass that found a difference.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ ROOT: Final = Path(__file__).resolve().parents[3]
 RECORDED: Final = Path(__file__).with_name("recorded.json.gz")
 #: Swift's own daemons under other names.
 _OF_SWIFT: Final = ("sluice-object-reconstructor", "sluice-object-replicator")
-#: What a text has where a value stands.
+#: Replaces a value in a text.
 _VALUE: Final = "{}"
-#: Words of which a sentence has at least as many.
+#: The least words of a sentence.
 _WORDS: Final = 3
 _word = re.compile(r"[A-Za-z]{2,}")
 _header = re.compile(r"x-[a-z-]*sluice[a-z-]*", re.IGNORECASE)
 
 
 def collect_schema() -> Any:
-    """The document of ``/schema``."""
+    """The response to ``/schema``."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "sluice_controller.app.settings")
     import django
 
@@ -69,7 +69,7 @@ def programs() -> dict[str, str]:
 
 
 def collect_help(place: str) -> dict[str, str]:
-    """The ``--help`` of a program and of its commands, by their words; asked in a process of its own."""
+    """The ``--help`` of a program and of its commands, by their words; printed in a process of its own."""
     command = [sys.executable, "-m", "tests.compatibility.interface.print_help", place]
     env = {**os.environ, "COLUMNS": "100", "PYTHONPATH": os.pathsep.join(sys.path)}
     shown = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, check=True)
@@ -88,7 +88,7 @@ def collect_messages() -> list[Any]:
 
 
 def collect_texts() -> dict[str, list[str]]:
-    """Sentences that somebody may be shown, keys of Redis and names of headers; values in sentences are ``{}``."""
+    """Sentences for users, keys of Redis and names of headers; values in sentences are ``{}``."""
     names = all_texts()
     headers = {match.lower() for text in names for match in _header.findall(text)}
     sentences = (one for one in names if " " in one and "\n" not in one and len(_word.findall(one)) >= _WORDS)
@@ -96,7 +96,7 @@ def collect_texts() -> dict[str, list[str]]:
 
 
 def all_texts() -> set[str]:
-    """All texts in the code but its docstrings."""
+    """All texts in the code except its docstrings."""
     return {text for tree in _trees() for text in _texts(tree)}
 
 
@@ -137,7 +137,7 @@ def _texts(tree: ast.AST) -> Iterator[str]:
 
 
 def collect() -> dict[str, Any]:
-    """All of it."""
+    """The whole interface."""
     return {
         "schema": collect_schema(),
         "samples": collect_samples(),
@@ -150,7 +150,7 @@ def collect() -> dict[str, Any]:
 
 
 def recorded() -> dict[str, Any]:
-    """What was recorded."""
+    """The recorded interface."""
     found: dict[str, Any] = json.loads(gzip.decompress(RECORDED.read_bytes()))
     return found
 

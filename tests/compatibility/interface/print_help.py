@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 
 class _Asked(BaseException):
-    """A program wants to parse its arguments."""
+    """Raised when a program is about to parse its arguments."""
 
     def __init__(self, parser: argparse.ArgumentParser) -> None:
         self.parser = parser

@@ -1,4 +1,4 @@
-"""One API with a real Cinder and a konnector for tests of volumes; what is sent to it may be anything."""
+"""One API with a real Cinder and a konnector for tests of volumes, which may send it any requests."""
 
 import shutil
 import tempfile
@@ -29,7 +29,7 @@ def volumes_cluster():
 
 @pytest.fixture(scope="module")
 def volumes_api(volumes_cluster, eventually):
-    """The API as an administrator of Keystone's sees it, once an actor host has found Cinder's pools."""
+    """The API for an administrator of Keystone's, once an actor host has found Cinder's pools."""
     layout = volumes_cluster.layout
     passwords = seed.password(layout, seed.ADMIN), seed.password(layout, "sluice")
     token = KeystoneHttp(layout.keystone_url).login(seed.ADMIN, passwords[0], seed.ADMIN).id
@@ -43,6 +43,6 @@ def volumes_api(volumes_cluster, eventually):
 
 @pytest.fixture
 def unlogged(volumes_api):
-    """What a test made the API log holds no secret and no traceback."""
+    """The API's log lines of a test contain no secret and no traceback."""
     with volumes_api.log_checked():
         yield

@@ -1,4 +1,4 @@
-"""Calls about volumes with what nobody should send: refused, and Cinder and Redis have what they had."""
+"""Invalid calls about volumes: refused, without a change in Cinder and Redis."""
 
 from urllib.parse import quote
 
@@ -10,7 +10,7 @@ from tests.support.controller.described_calls import ABOUT_VOLUMES
 
 from sluice_aio.keystone import seed
 
-#: What calls about volumes write; the rest of Redis is others' to change.
+#: Keys that calls about volumes write; other processes change the rest of Redis.
 KEPT = ("volumes", "volume_operations", "tiers", "pool_calibrations")
 SIZES = (0, -1, 1.5, 10**18, 10**30, "1", True, None, [1])
 
@@ -28,7 +28,7 @@ def calls(described):
 
 
 def done(api, method, path, body=None):
-    """The operation that was ordered, when it is done."""
+    """The operation, when it is done."""
     made = api.ask(method, f"{path}?wait=30", body)
     assert (made.status, made.json()["state"]) == (202, "done"), made.body
     return made.json()
@@ -36,7 +36,7 @@ def done(api, method, path, body=None):
 
 @pytest.fixture(scope="module")
 def known(volumes_api):
-    """One thing of each sort; part of a path → its name."""
+    """One object of each kind; part of a path → its name."""
     made = done(volumes_api, "POST", "/volumes", {"size": 1, "name": "bad data"})
     volume = made["volume"]
     snapshot = done(volumes_api, "POST", f"/volumes/{volume}/snapshots", {"name": "bad monday"})["data"]["snapshot"]
@@ -52,7 +52,7 @@ def at_home(known):
 
 @pytest.fixture
 def unchanged(volumes_api, volumes_cluster, known):
-    """Whatever a test sent, there is what there was."""
+    """No request of a test changes the state."""
     cinder = login(volumes_cluster.layout, seed.ADMIN)
 
     def everything():

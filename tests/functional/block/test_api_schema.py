@@ -1,4 +1,4 @@
-"""Calls about volumes keep to their descriptions, with a real Cinder behind them: ``../test_api_schema.py``."""
+"""Calls about volumes match their descriptions, with a real Cinder: ``../test_api_schema.py``."""
 
 from urllib.parse import quote
 
@@ -25,7 +25,7 @@ def test_every_call_about_what_exists_keeps_to_its_description(volumes_api, tmp_
     assert volumes_api.ask("POST", "/volumes/tiers", {"name": "tried", "iops": 1}).status == 201
     pool = volumes_api.ask("GET", "/volumes/pools").json()["pools"][0]["name"]
     names = {"volume": made["volume"], "operation": made["id"], "tier": "tried", "pool": quote(pool)}
-    # what was deleted would not be there for the others
+    # a deleted object would be missing for the other calls
     only = (*ABOUT_VOLUMES, "--exclude-method", "DELETE", *FUZZING)
     assert "Test cases:" in check_schema(volumes_api, tmp_path, *only, **names)
 

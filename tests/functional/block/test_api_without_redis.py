@@ -1,4 +1,4 @@
-"""While Redis is away, calls about volumes say so, and Cinder and Redis have afterwards what they had."""
+"""While Redis is unreachable, calls about volumes report that, and change nothing in Cinder and Redis."""
 
 import pytest
 from tests.support.block.cinder import login

@@ -1,6 +1,6 @@
-"""An attached volume is located and measured, and taken from a machine whose konnector is gone.
+"""An attached volume is located and measured, and detached from a machine whose konnector was removed.
 
-Locality and detachment by force, as docs/admin/volumes/operations.md shows them.
+Locality and forced detachment, as in docs/admin/volumes/operations.md.
 """
 
 import os
@@ -29,7 +29,7 @@ def cluster(volumes_cluster):
 
 @pytest.fixture
 def client(cluster):
-    """The API as somebody sees it."""
+    """The API for a user."""
     made = []
 
     def ask(user):
@@ -55,7 +55,7 @@ def write(device, content):
 
 @pytest.fixture
 def volume(cluster, client, eventually):
-    """An attached volume of a back end that ends its exports: its id, and its device."""
+    """An attached volume of a back end that can end exports: its id, and its device."""
     admin, alice = client(seed.ADMIN), client("alice")
     eventually(lambda: list(admin.pools()), limit=30)
     made = done(alice.create_volume(1, wait=30))["volume"]
@@ -104,7 +104,7 @@ def test_a_volume_is_taken_from_a_machine_that_is_lost(cluster, client, eventual
     assert (shown["status"], shown["node"], shown["attachments"]) == ("available", None, [])
     cluster.restart("konnector")
     eventually(lambda: admin.volume_operation(operation["id"])["data"]["konnector_told"], limit=60)
-    # others may be there: what calls of the schema's test have ordered
+    # other volumes may exist: those that the calls of the schema's test have created
     assert name not in [one["volume"] for one in konnector.list()]
     assert [one["subject"] for one in admin.events() if "no more" in one["text"]] == [name]
     again = done(alice.attach_volume(name, cluster.layout.node, wait=30))["data"]["device"]

@@ -1,4 +1,4 @@
-"""Cinder with our NBD driver, as its users see it, and the exports as a consumer's machine reads and writes them."""
+"""Cinder with Sluice's NBD driver for its users, and the exports as a consumer's machine reads and writes them."""
 
 import contextlib
 import itertools
@@ -49,7 +49,7 @@ CONTENT = secrets.token_bytes(3 * MIB)
 
 
 def restart_with(cluster, section, line):
-    """Restart Cinder with one more option; what cinder.conf said before."""
+    """Restart Cinder with one more option; return the earlier cinder.conf."""
     config = cluster.layout.data / "cinder" / "cinder.conf"
     before = config.read_text()
     config.write_text(before.replace(f"[{section}]", f"[{section}]\n{line}", 1))
@@ -62,7 +62,7 @@ def cluster():
     folder = Path(tempfile.mkdtemp(prefix="sluice-"))
     try:
         with Cluster(Layout.free(folder), {"cinder", "redis", "actors"}, setup=Setup(auth=KEYSTONE)) as running:
-            # so that the log says as much as it ever does
+            # so that the log is as verbose as possible
             restart_with(running, "DEFAULT", "debug = true")
             yield running
     finally:
@@ -123,7 +123,7 @@ def name_of(volume):
 
 
 def capabilities(admin):
-    """``backend#pool`` → what its driver reported last."""
+    """``backend#pool`` → the last report of its driver."""
     pools = [one.to_dict() for one in admin.pools.list(detailed=True)]
     return {one["name"].partition("@")[2]: one["capabilities"] for one in pools}
 
@@ -136,7 +136,7 @@ def read_detached(cinder, volume):
 
 
 def test_what_cinder_notifies_becomes_events(volumes, cluster, cinder, eventually):
-    """First of all: a project may have fifty events logged at once, and others here make more."""
+    """First: a project may have fifty events logged at once, and other tests here cause more."""
     with contextlib.closing(Store(cluster.redis_url)) as store:
         eventually(lambda: any(host.get("cinder") for host in store.hosts().values()), limit=30)
         volume = volumes(name="data 1")
@@ -180,7 +180,7 @@ def test_a_reported_size_counts_what_is_promised(volumes, types, admin, eventual
 
 def test_a_full_pool_refuses_a_volume_and_says_why(volumes, types, cinder, admin):
     types("in-full", pool_name="slow")
-    volumes(15, volume_type="in-full")  # of 10 GiB, which may be promised twice
+    volumes(15, volume_type="in-full")  # of 10 GiB, which may be overcommitted twice
     refused = cinder.volumes.create(15, volume_type="in-full")
     wait_for(cinder.volumes, refused, "error")
     said = [one.user_message for one in cinder.messages.list() if one.resource_uuid == refused.id]
@@ -216,11 +216,11 @@ def test_volumes_occupy_what_was_written_and_their_files_are_their_users_own(vol
 
 
 def test_a_snapshot_of_a_written_volume_is_of_one_moment(volumes, cinder, cluster):
-    """A writer stores each number far in the volume, then at its beginning: at no moment are they two apart."""
+    """A writer stores each number far in the volume, then at its beginning: at no moment do they differ by two."""
     volume, far = volumes(), 160 * MIB
     attachment = attach(cinder, volume)
     uri = attachment.connection_info["uri"]
-    write(attachment.connection_info, secrets.token_bytes(MIB) * (far // MIB))  # a copy takes its time
+    write(attachment.connection_info, secrets.token_bytes(MIB) * (far // MIB))  # so that a copy takes time
     over, written = threading.Event(), []
 
     def keep_writing(stdin):
@@ -279,7 +279,7 @@ def test_a_second_attachment_is_refused_and_the_first_goes_on(volumes, cinder, c
     process = export_process(cluster.layout, volume)
     with pytest.raises(exceptions.BadRequest, match="must be available or downloading"):
         attach(cinder, volume, ELSEWHERE)
-    # the older call reserves nothing, so it is the driver that refuses
+    # the older call reserves nothing, so the driver refuses it
     with pytest.raises(exceptions.ClientException):
         cinder.volumes.initialize_connection(volume, ELSEWHERE)
     assert "is exported for another connector until its attachment is deleted" in cluster.log("cinder")
@@ -409,7 +409,7 @@ def test_a_copy_cut_short_leaves_no_volume_and_its_source_goes_on(volumes, cinde
 
 def test_an_export_that_cinder_did_not_come_to_record_gives_way_to_the_next_attachment(volumes, cinder, cluster):
     volume = volumes()
-    cinder.volumes.initialize_connection(volume, HERE)  # and nothing more: as after a crash
+    cinder.volumes.initialize_connection(volume, HERE)  # and no further call: as after a crash
     leftover = export_process(cluster.layout, volume)
     attachment = attach(cinder, volume, ELSEWHERE)
     assert not leftover.alive()
@@ -454,7 +454,7 @@ def test_keys_are_in_no_log_and_on_no_command_line(volumes, cinder, cluster):
     connection = attach(cinder, volume, ELSEWHERE).connection_info
     log = cluster.log("cinder")
     assert connection["auth_username"] in log
-    assert "Connection info returned from driver" in log  # with all of it but the key
+    assert "Connection info returned from driver" in log  # with all values except the key
     assert connection["auth_password"] not in log
     shown = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
     assert not [line for line in shown if connection["auth_password"].encode() in line]

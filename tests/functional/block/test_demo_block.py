@@ -1,4 +1,4 @@
-"""What a stranger sees of volumes: ``make demo-block`` on a cluster of its own."""
+"""Volumes for a new user: ``make demo-block`` on a cluster of its own."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""A volume of Cinder on a machine: attached, formatted, used while things die, and attached again elsewhere."""
+"""A volume of Cinder on a machine: attached, formatted, used while processes are killed, and attached elsewhere."""
 
 import hashlib
 import os
@@ -64,7 +64,7 @@ def volume(cinder):
 
 
 def wanted(attachment, **more):
-    """What the konnector needs of an attachment in Cinder."""
+    """The parts of an attachment in Cinder that the konnector needs."""
     return {"project": "acme", "connection": attachment.connection_info, "attachment": attachment.id, **more}
 
 
@@ -74,7 +74,7 @@ def digest(path):
 
 
 def digest_of_export(attachment):
-    """Of what the back end holds."""
+    """The digest of the stored bytes in the back end."""
     with reachable_uri(attachment.connection_info) as uri, tempfile.TemporaryDirectory() as folder:
         run("nbdcopy", uri, f"{folder}/bytes")
         return digest(f"{folder}/bytes")
@@ -111,7 +111,7 @@ def test_a_volume_keeps_its_bytes_whatever_dies_and_wherever_it_is_attached(clus
     shown = konnector.attach(volume.id, wanted(again, stack=[{"keyword": "xor", "params": {"key": 7}}]))
     assert digest(shown["device"]) == before
     konnector.detach(volume.id)
-    assert digest_of_export(again) != before  # what is stored has passed the filter
+    assert digest_of_export(again) != before  # the stored bytes have passed the filter
     detach(cinder, volume, again)
 
 

@@ -1,4 +1,4 @@
-"""A konnector as the controller finds and calls it: by its agent's report, over TLS, with a token of Keystone's."""
+"""The controller finds a konnector by its agent's report, and calls it over TLS, with a token of Keystone's."""
 
 import http.client
 import json
@@ -17,7 +17,7 @@ def reported(store):
 
 
 def call(layout, url, user, password, project):
-    """Status and answer."""
+    """Status and body of a call."""
     token = KeystoneHttp(layout.keystone_url).login(user, password, project).id if user else ""
     address = urlsplit(url)
     trusting = ssl.create_default_context(cafile=layout.konnector_certificate)

@@ -55,7 +55,7 @@ def pools(admin, eventually):
 
 @pytest.fixture
 def everything(cluster):
-    """What there is in Cinder and at the konnector."""
+    """All objects in Cinder and at the konnector."""
     cinder, konnector = login(cluster.layout, seed.ADMIN), KonnectorClient(run_folder(cluster.layout) / "api.sock")
 
     def found():
@@ -75,7 +75,7 @@ def ended(admin, operation):
 
 @pytest.fixture(scope="module")
 def throttled(admin):
-    """A policy holds all volumes back."""
+    """A policy throttles all volumes."""
     policy = admin.create_policy("FOR ALL VOLUMES DO SET throttling WITH max_bw=1MBps max_iops=10", wait=10)
     assert policy["enforced"]["nodes"] == 1
 

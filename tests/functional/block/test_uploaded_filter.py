@@ -1,4 +1,4 @@
-"""Filters of volumes from end to end: chosen by a sentence, obeyed; an uploaded one also tried, and given up.
+"""Filters of volumes from end to end: set by a sentence and applied; an uploaded one also tried, and given up.
 
 The upload is that of docs/admin/volumes/own-filters.md.
 """
@@ -52,7 +52,7 @@ def cluster():
 
 @pytest.fixture
 def client(cluster):
-    """The API as somebody sees it."""
+    """The API for a user."""
     made = []
 
     def ask(user):
@@ -74,7 +74,7 @@ def ended(client, operation):
 
 
 def kill_sandbox(folder, before=0):
-    """Kill the process of the filter, once it is another one than ``before``; its pid, None when it is not."""
+    """Kill the process of the filter, once it differs from ``before``; return its pid, None when it does not."""
     pid = json.loads((folder / "filter.process").read_text())["process"]["pid"]
     if pid == before or not Path(f"/proc/{pid}").exists():
         return None

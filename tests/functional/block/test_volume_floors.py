@@ -1,4 +1,4 @@
-"""Two volumes share a pool: each has its floor, and what the one leaves goes to the other."""
+"""Two volumes share a pool: each has its floor, and the unused rate of one goes to the other."""
 
 import os
 import shutil
@@ -62,7 +62,7 @@ def volumes(cluster, admin, eventually):
 
 
 def writing(device):
-    """fio, which writes as fast as it may."""
+    """fio, which writes as fast as it can."""
     job = ["--name=w", f"--filename={device}", "--rw=write", "--bs=64k", "--iodepth=8", "--size=512M", "--loops=1000"]
     return subprocess.Popen(["fio", *job, "--ioengine=libaio", "--direct=1", "--thread"], stdout=subprocess.DEVNULL)
 

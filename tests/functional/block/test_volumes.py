@@ -14,7 +14,7 @@ FAST = {"bandwidth": "100MBps", "fabric": "nbd"}
 
 @pytest.fixture(scope="module")
 def api(volumes_cluster):
-    """The API as somebody sees it."""
+    """The API for a user."""
     known = {}
 
     def client(user):
@@ -45,7 +45,7 @@ def pools(api, eventually):
 
 @pytest.fixture
 def gold(api, pools):
-    """A tier that the fast pool meets."""
+    """A tier that matches the fast pool."""
     made = api(seed.ADMIN).collection("/volumes/tiers").create({"name": "gold", "cost": 5, **FAST})
     yield made
     api(seed.ADMIN).collection("/volumes/tiers").delete("gold")
@@ -53,7 +53,7 @@ def gold(api, pools):
 
 @pytest.fixture
 def volumes(alice):
-    """Makes volumes, and deletes them afterwards."""
+    """Creates volumes, and deletes them afterwards."""
     made = []
 
     def create(size=1, **wanted):

@@ -1,6 +1,6 @@
-"""An administrator logs in and sees how a live cluster fares; a member sees its own.
+"""An administrator logs in and sees the state of a live cluster; a member sees its own.
 
-What docs/admin/dashboard.md shows is tried here.
+Tests docs/admin/dashboard.md.
 """
 
 from tests.support.browser.browser import NARROW
@@ -34,7 +34,7 @@ def policies_shown(page):
 
 
 def shows_one_more(page, before):
-    page.wait_for_timeout(200)  # the browser's events are handled meanwhile
+    page.wait_for_timeout(200)  # to handle the browser's events meanwhile
     return policies_shown(page) == before + 1
 
 

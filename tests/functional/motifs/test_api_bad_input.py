@@ -1,4 +1,4 @@
-"""What nobody should send to ``/motifs`` and ``/spaces``, and odd names that are right, while a daemon runs."""
+"""Invalid calls of ``/motifs`` and ``/spaces``, and odd names that are valid, while a daemon runs."""
 
 import pytest
 from tests.support.cluster.motifs import FIRST, is_contracted, put
@@ -22,7 +22,7 @@ def available(leases, swift, api, eventually):
 
 
 def refused(call, *arguments, **named):
-    """Status and reason of a call that is to be refused."""
+    """Status and reason of a call that must be refused."""
     with pytest.raises(ApiError) as raised:
         call(*arguments, **named)
     return raised.value.status, str(raised.value)

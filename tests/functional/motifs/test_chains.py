@@ -1,4 +1,4 @@
-"""Objects that are made one from the other: in a circle, and in chains up to the limit and beyond it."""
+"""Objects that are made from each other: in a cycle, and in chains up to the limit and beyond it."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -18,7 +18,7 @@ TEMPLATES = {
 
 
 def probe(*values):
-    """A case that is not tried in every run."""
+    """A case that is not run each time."""
     return pytest.param(*values, marks=pytest.mark.probe)
 
 
@@ -28,7 +28,7 @@ def attach(swift, path, made):
 
 
 def write_circle(swift, container, template):
-    """Three objects, and for each the motif by which it is made of the next."""
+    """Three objects, and for each the motif that makes it from the next one."""
     put(swift, container)
     for name in CIRCLE:
         put(swift, f"{container}/{name}", FIRST)
@@ -59,7 +59,7 @@ def test_all_of_a_circle_of_duplicates_give_up_their_bytes(motifs, swift):
     for path, made in circle.items():
         attach(swift, path, made)
     for path in circle:
-        contract(motifs, path, expanded=False)  # the others share its copy, and may have given up theirs already
+        contract(motifs, path, expanded=False)  # the others share its copy, and may be contracted already
     assert all(is_contracted(motifs, path) for path in circle)
     assert are_whole(swift, circle)
 
@@ -97,7 +97,7 @@ def test_a_chain_at_the_limit_is_contracted_and_read(motifs, swift, order):
     numbers = range(1, DEEPEST + 1)
     for number in numbers:
         attach(swift, f"{container}/{number}", chain[number])
-    for number in numbers:  # each is proven by a reading of the one before
+    for number in numbers:  # each is verified by reading the one before
         contract(motifs, f"{container}/{number}")
         expand(motifs, f"{container}/{number}")
     for number in numbers if order == "from below" else reversed(numbers):
@@ -117,7 +117,7 @@ def test_a_link_beyond_the_limit_is_not_attached(motifs, swift):
 
 
 def test_a_chain_that_grew_beyond_the_limit_says_so_until_a_link_of_it_is_expanded(motifs, swift):
-    """Links are attached from the end to the beginning, so none of them is too far from it when it is looked at."""
+    """Links are attached from the end to the start, so none of them is too deep when it is checked."""
     length = DEEPEST + 1
     chain = write_chain(swift, "ch-grown", length)
     for number in range(length, 0, -1):
@@ -128,5 +128,5 @@ def test_a_chain_that_grew_beyond_the_limit_says_so_until_a_link_of_it_is_expand
     assert refused.status == 503
     assert f"more than {DEEPEST} items would be made one from the other" in refused.body.decode()
     assert is_contracted(motifs, f"ch-grown/{length}")
-    expand(motifs, f"ch-grown/{length // 2}")  # which is not too deep, so that the last one is not any more
+    expand(motifs, f"ch-grown/{length // 2}")  # which is not too deep, so that the last one no longer is
     assert swift.request("GET", f"ch-grown/{length}").body == FIRST

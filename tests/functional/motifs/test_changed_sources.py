@@ -1,17 +1,17 @@
-"""What is derived from an object that a client writes gives up its bytes before anybody reads it."""
+"""Objects derived from an object that a client writes are contracted before a client reads them."""
 
 import pytest
 from tests.support.cluster.motifs import FIRST, SECOND, concat, contract, is_contracted, motif, put
 
 pytestmark = pytest.mark.usefixtures("leases")
 
-#: Seconds for a worker to tell the daemon, and for the daemon to contract.
+#: Seconds for a worker to report to the daemon, and for the daemon to contract.
 LIMIT = 15.0
 
 
 @pytest.fixture
 def derived(motifs, swift):
-    """A container with an object, one that is made of that, a copy of the latter, and one that is made of the copy."""
+    """A container with an object, one made from it, a copy of the latter, and one made from the copy."""
     put(swift, "cs")
     put(swift, "cs/source", FIRST)
     put(swift, "cs/one", FIRST, x_object_motif=concat("cs/source"))
@@ -36,7 +36,7 @@ def test_all_that_is_derived_from_a_written_object_is_contracted(motifs, swift, 
 
 def test_what_is_derived_from_an_object_that_is_gone_keeps_its_bytes(motifs, swift, derived, eventually):
     assert swift.request("DELETE", "cs/source").status == 204
-    put(swift, "cs/copy", SECOND)  # which shows that the changes were looked at
+    put(swift, "cs/copy", SECOND)  # which shows that the changes were processed
     eventually(lambda: is_contracted(motifs, "cs/two"), LIMIT)
     assert not is_contracted(motifs, "cs/one")
     assert swift.request("GET", "cs/one").body == FIRST

@@ -1,4 +1,4 @@
-"""Objects that give up their bytes and get them back when somebody reads; who does not read cannot tell."""
+"""Objects that are contracted and expanded when a client reads; other requests do not differ."""
 
 import hashlib
 import json
@@ -27,7 +27,7 @@ from sluice_middleware.motifs.attachments import HEADER
 from sluice_middleware.wsgi.response import RefusedRequest
 from sluice_rewrites.accounts import copies_account
 
-#: Differ between two answers by nature.
+#: Headers that differ between any two responses.
 MOMENTS = {"date", "x-trans-id", "x-openstack-request-id", "connection"}
 REQUESTS = {
     "whole": ("GET", {}),
@@ -73,7 +73,7 @@ def test_a_contracted_object_is_to_clients_what_it_was(motifs, swift, kind):
     )
     requests = dict(REQUESTS)
     if kind == "erasure coded":
-        del requests["beyond the end"]  # Swift answers with the type of its own words there
+        del requests["beyond the end"]  # Swift answers with the type of its error text there
     before = {what: shown(swift, path, *request) for what, request in requests.items()}
     rows = swift.listing(goal)
     for what, request in requests.items():

@@ -1,4 +1,4 @@
-"""Copies of contracted objects: with their motifs where these may come along, else with their bytes."""
+"""Copies of contracted objects: with their motifs where these can be copied, else with their bytes."""
 
 import hashlib
 
@@ -12,7 +12,7 @@ ETAG = hashlib.md5(WHOLE).hexdigest()
 
 @pytest.fixture
 def reader(cluster):
-    """Somebody of the account who may do what access lists say, and no more."""
+    """A user of the account with only the rights of access lists."""
     client = swift_as(cluster, READER)
     yield client
     client.close()
@@ -23,11 +23,11 @@ def test_a_copy_in_another_account_has_the_bytes_and_no_motif(motifs, swift, pla
     put(swift, "co-from/o", WHOLE, x_object_motif=made, x_object_meta_colour="blue", content_type="text/csv")
     contract(motifs, "co-from/o")
     put(plain, "co-to", x_container_write=acl_entry(motifs, "test:tester"))
-    for number in range(2):  # of an object whose bytes are gone, and of one whose bytes are there by then
+    for number in range(2):  # of a contracted object, and of one that is expanded by then
         name = f"co-to/o{number}"
         copied = swift.request("COPY", "co-from/o", destination=name, destination_account="AUTH_test2")
         assert (copied.status, copied.headers["etag"]) == (201, ETAG)
-        found = plain.request("GET", name)  # by a proxy without Sluice: the bytes are really there
+        found = plain.request("GET", name)  # by a proxy without Sluice: the bytes are really stored
         assert (found.body, found.headers["content-type"]) == (WHOLE, "text/csv")
         assert found.headers["x-object-meta-colour"] == "blue"
     assert swift.request("DELETE", "co-from/first").status == 204
@@ -50,7 +50,7 @@ def test_a_copy_has_no_bytes_where_who_copies_may_read_the_sources(motifs, swift
     assert is_contracted(motifs, f"{container}/copy") == allowed
     rows = {row["name"]: (row["bytes"], row["hash"]) for row in swift.listing(container)}
     assert rows["copy"] == rows["o"] == (len(WHOLE), ETAG)
-    # the copy is made with the rights of who copied
+    # the copy is made with the rights of the user who copied
     assert swift.request("POST", parts, x_remove_container_read="x").status == 204
     found = reader.request("GET", f"{container}/copy")
     if allowed:

@@ -1,4 +1,4 @@
-"""Objects that built-in filters make of others: thumbnails, tables as Parquet, sorted tables, indexes.
+"""Objects that built-in filters make from others: thumbnails, tables as Parquet, sorted tables, indexes.
 
 The uploads are those of docs/admin/filters/derived-objects.md.
 """
@@ -84,7 +84,7 @@ def test_a_range_of_a_sorted_table_is_found_by_its_index(motifs, swift):
     put(swift, path, ordered, x_object_motif=derive("towns.csv", "csv_sort", "by=id,compare=number"))
     index = motif("derive", of=f"AUTH_test/{path}", filter="csv_index", options="column=city")
     put(swift, f"{CONTAINER}/towns.index", b"", x_object_motif=index)
-    put(swift, f"{SOURCES}/towns.csv", table(ROWS))  # so that both are made anew
+    put(swift, f"{SOURCES}/towns.csv", table(ROWS))  # so that both are made again
     lines = read(swift, f"{CONTAINER}/towns.index").splitlines()
     _, begin, size = next(line for line in lines if line.startswith(b"city 7,")).split(b",")
     contract(motifs, path, "expand")

@@ -1,6 +1,6 @@
-"""A space of a container is kept at its target by the real daemon: sentence, contraction, reads, refill, suspension.
+"""The real daemon keeps a container's space at its target: sentence, contraction, reads, refill, suspension.
 
-What docs/admin/elasticity.md shows is tried here.
+Tests docs/admin/elasticity.md.
 """
 
 import json
@@ -40,7 +40,7 @@ def concat(container):
 
 
 def available(api):
-    """Whether the daemon has announced itself, so that sentences about it are taken."""
+    """Whether the daemon has announced itself, so that the API accepts sentences about motifs."""
     return bool(api.motif_templates())
 
 

@@ -1,4 +1,4 @@
-"""New content of derived objects: what clients upload meanwhile wins against it, and its time is one that they see."""
+"""New content of derived objects: clients' uploads meanwhile win against it, and clients see its time."""
 
 import hashlib
 import socket
@@ -13,11 +13,11 @@ from tests.support.cluster.s3_differential import client_of
 pytestmark = pytest.mark.usefixtures("leases")
 
 CONTAINER = "new-content"
-OLD, NEW = b"old.", b"new!"  # of one length: only ETag and time tell them apart
+OLD, NEW = b"old.", b"new!"  # of one length: only ETag and time differ
 
 
 class SlowUpload:
-    """A PUT that Swift has begun, and whose body is sent by :meth:`finish`."""
+    """A PUT that Swift has started, and whose body :meth:`finish` sends."""
 
     def __init__(self, swift, path, connection):
         self._connection = connection
@@ -31,7 +31,7 @@ class SlowUpload:
         assert self._answers.readline() == b"\r\n"
 
     def finish(self, body):
-        """The status."""
+        """Send the body; return the status."""
         self._connection.sendall(b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body))
         return int(self._answers.readline().split()[1])
 
@@ -73,7 +73,7 @@ def after(seconds):
 
 
 def wait_for_another_second(swift, eventually):
-    """Times of HTTP are whole seconds: until what is written now has another one than what there is."""
+    """Times of HTTP are whole seconds: wait until the present time differs from that of the stored object."""
     written = modified(put(swift, f"{CONTAINER}/clock"))
     eventually(lambda: modified(put(swift, f"{CONTAINER}/clock")) > written + 1)
 
@@ -85,7 +85,7 @@ def test_an_upload_that_began_before_an_object_was_made_anew_wins(motifs, swift,
     with slow_upload(swift, derived) as upload:
         put(swift, f"{CONTAINER}/source", NEW)
         assert swift.request("GET", derived).body == NEW
-        assert swift.request("GET", derived, if_match=hashlib.md5(NEW).hexdigest()).status == 200  # it is in its place
+        assert swift.request("GET", derived, if_match=hashlib.md5(NEW).hexdigest()).status == 200  # it is stored
         assert upload.finish(b"a client's own") == 201
     assert swift.request("GET", derived).body == b"a client's own"
     assert "x-sluice-stale" not in swift.request("HEAD", derived).headers
@@ -174,7 +174,7 @@ def test_an_object_is_out_of_date_if_it_was_made_from_older_versions(motifs, swi
     assert swift.request("HEAD", late).headers["x-sluice-stale"] == "true"
     assert swift.request("GET", late).body == NEW
     eventually(api.motif_templates)
-    for etag, content in ((now, OLD), (was, NEW)):  # what a client says is believed
+    for etag, content in ((now, OLD), (was, NEW)):  # the client's value counts
         put(swift, late, OLD)
         params = {"of": f"AUTH_test/{CONTAINER}/source", "versions": etag}
         api.attach_motif("AUTH_test", CONTAINER, "late", "concat", params)

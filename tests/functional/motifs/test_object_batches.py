@@ -1,4 +1,4 @@
-"""Looks and contractions in batches are what they are one by one, also where servers are silent or disagree."""
+"""HEADs and contractions in batches have the results of single ones, also with silent or disagreeing servers."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Values of a key-value store give up their bytes to a container of a real Swift, and have them back from there."""
+"""Values of a key-value store are contracted to a container of a real Swift, and expanded from there."""
 
 import hashlib
 import json

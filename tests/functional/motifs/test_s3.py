@@ -8,7 +8,7 @@ from tests.support.cluster.people import s3_keys
 from tests.support.cluster.s3_differential import Both, client_of
 
 ETAG = hashlib.md5(WHOLE).hexdigest()
-#: What is asked, and whether that has the bytes made.
+#: Request, and whether it has the bytes made.
 REQUESTS = {
     "head": ("head_object", {}, False),
     "list": ("list_objects_v2", {}, False),
@@ -29,13 +29,13 @@ def s3(cluster):
 
 
 def write(s3, swift, bucket, made):
-    """An object of S3, so that it has an access list of S3's, with a motif, which only Swift's API can attach."""
+    """An object of S3, so that it has an S3 access list, with a motif, which only Swift's API can attach."""
     s3.put_object(Bucket=bucket, Key="o", Body=WHOLE, ContentType="text/csv", Metadata={"colour": "blue"})
     assert swift.request("POST", f"{bucket}/o", x_object_motif=made, x_object_meta_colour="blue").status == 202
 
 
 def seen(s3, bucket, method, arguments):
-    """What S3's client is told, with the times that an answer of the same object must not change."""
+    """The response to S3's client, with the times that must not change."""
     key = {} if method.startswith("list") else {"Key": "o"}
     view, answer = Both.ask(s3, method, {"Bucket": bucket, **key, **arguments})
     rows = [row["LastModified"] for row in answer.get("Contents", ())]

@@ -1,4 +1,4 @@
-"""Contraction stops while a proxy of some node does not know motifs, or nobody hears of it, and goes on afterwards."""
+"""Contraction stops while a proxy of some node does not support motifs, or does not report, and then resumes."""
 
 import re
 
@@ -8,13 +8,13 @@ from tests.support.cluster.motifs import FIRST, concat, put
 from sluice_aio.cluster.components import SECOND_NODE
 from sluice_client import ApiError
 
-#: Seconds for an agent, its proxy's workers and the reports of both; a silent agent is missed after fifteen.
+#: Seconds for an agent, its proxy's workers and the reports of both; a silent agent is detected after fifteen.
 LIMIT = 40.0
 
 
 @pytest.fixture
 def second_node(cluster, leases, store):
-    """A node whose proxy asks no motif daemon, with the file that says so."""
+    """A node whose proxy uses no motif daemon, with the configuration file that says so."""
     conf = cluster.layout.swift_dir / "proxy2.conf"
     known = conf.read_text(encoding="utf-8")
     lines = [line for line in known.splitlines() if not line.startswith("motif_socket")]
@@ -32,7 +32,7 @@ def second_node(cluster, leases, store):
 
 @pytest.fixture
 def suspended(swift, api, eventually):
-    """Tries to have an object contracted; why it is not, empty when it is."""
+    """Try to contract an object; return why it is not contracted, empty when it is."""
     eventually(api.motif_templates)
     put(swift, "su-spended")
     put(swift, "su-spended/source", FIRST)
@@ -46,7 +46,7 @@ def suspended(swift, api, eventually):
 
     def reason():
         api.act_on_motif("AUTH_test", "su-spended", "o", "expand")
-        # a space may be at work at it
+        # the space may have its lease
         outcome = eventually(lambda: (found := contract())["outcome"] not in ("busy", "changed") and found, LIMIT)
         return "" if outcome.get("contracted") else outcome["outcome"]
 

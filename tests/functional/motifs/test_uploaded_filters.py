@@ -1,4 +1,4 @@
-"""Objects that uploaded filters make, in their isolated environments, out of other objects."""
+"""Objects that uploaded filters make, in their isolated environments, from other objects."""
 
 import re
 import time
@@ -16,7 +16,7 @@ JAILED = {"environment": "process", "language": "python", "capabilities": {"stag
 SORTER = {**JAILED, "keyword": "mosort", "main": "Sort"}
 KEY = {"name": "key", "type": "int", "minimum": 0, "maximum": 255, "default": 90}
 SCRAMBLER = {**JAILED, "keyword": "moscramble", "main": "Xor", "parameters": [KEY]}
-#: Seconds in which a filter that does nothing but compute is ended, on a busy machine.
+#: Seconds in which a filter that only computes is stopped, on a busy machine.
 LIMIT = 40.0
 
 
@@ -72,7 +72,7 @@ def test_a_filter_that_misbehaves_leaves_the_object_contracted_and_says_why(
     code = registered({**JAILED, "keyword": keyword, "main": "Bad"}, faulty(body))["sha256"]
     path = f"{container}/{keyword}"
     put(swift, path, FIRST, x_object_motif=derive(keyword, code))
-    contract(motifs, path, "trust")  # a proof would refuse it
+    contract(motifs, path, "trust")  # a verification would refuse it
     began = time.monotonic()
     refused = swift.request("GET", path)
     assert time.monotonic() - began < LIMIT
@@ -80,7 +80,7 @@ def test_a_filter_that_misbehaves_leaves_the_object_contracted_and_says_why(
     assert re.search(rf"`derive`: .*({reason})", refused.body.decode()), refused.body
     assert is_contracted(motifs, path)
     assert swift.request("HEAD", path).headers["content-length"] == str(len(FIRST))
-    # the daemon serves others as before
+    # the daemon serves other objects as before
     put(swift, f"{container}/other", FIRST, x_object_motif=motif("concat", of=f"AUTH_test/{SOURCES}/first"))
     contract(motifs, f"{container}/other")
     assert swift.request("GET", f"{container}/other").body == FIRST

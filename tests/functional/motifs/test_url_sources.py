@@ -1,4 +1,4 @@
-"""Objects that a URL gives: contracted, and made again by whatever an HTTP server on the loopback answers."""
+"""Objects with the content of a URL: contracted, and expanded with any response of an HTTP server on the loopback."""
 
 import threading
 import time
@@ -30,7 +30,7 @@ def source(motifs, swift):
 
 @pytest.fixture(scope="module")
 def mirrored(motifs, swift, source):
-    """Writes a contracted object whose URL then gives an answer."""
+    """Writes a contracted object whose URL then gives a response."""
 
     def write(name, answer):
         source.answers[name] = page(PAGE)
@@ -44,14 +44,14 @@ def mirrored(motifs, swift, source):
 
 @pytest.fixture(scope="module")
 def slow_reads(swift, source, mirrored):
-    """Reads of objects whose sources fall silent, all at once."""
+    """Concurrent reads of objects whose sources stop sending."""
     names = {how: mirrored(how.replace(" ", "-"), silent(source, begun)) for how, begun in SLOW.items()}
     with ThreadPoolExecutor(len(names)) as pool:
         yield {how: (name, pool.submit(download, swift, name)) for how, name in names.items()}
 
 
 def check_still_contracted(motifs, swift, source, path):
-    """It is whole to whoever does not read it, and a good answer gives the reader its bytes."""
+    """It is unchanged for other requests, and a good response gives the reader its bytes."""
     assert is_contracted(motifs, path)
     head = swift.request("HEAD", path)
     assert (head.status, head.headers["content-length"]) == (200, str(len(PAGE)))
@@ -71,7 +71,7 @@ def test_a_get_proves_a_url_and_later_a_head_does_before_the_bytes_go(motifs, sw
 
 
 def halting(more):
-    """An answer whose second part waits for ``more``."""
+    """A response whose second part waits for ``more``."""
 
     def answer(connection, method):
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(PAGE), PAGE[:500_000]))
@@ -138,7 +138,7 @@ def test_slow_sources_of_one_tenant_leave_places_to_others(motifs, swift, source
 
 
 def wait_until_still(count, least):
-    """Wait until a number is at least ``least``, and does not grow any more."""
+    """Wait until a number is at least ``least``, and no longer grows."""
     end, before, since = time.monotonic() + 30, -1, time.monotonic()
     while before < least or time.monotonic() - since < 1.0:
         assert time.monotonic() < end, before
@@ -218,7 +218,7 @@ def test_a_host_that_is_not_listed_is_not_attached(motifs, swift, source, host):
 @pytest.mark.probe
 @pytest.mark.parametrize("how", SLOW)
 def test_a_source_that_falls_silent_is_given_up(motifs, swift, source, slow_reads, how):
-    """At last: it takes half a minute, which began before the other tests."""
+    """The last test: it takes half a minute, which began before the other tests."""
     path, reading = slow_reads[how]
     found = reading.result(60)
     if found.status == 503:

@@ -1,4 +1,4 @@
-"""Objects that version 1 contracted without a copy are read, and contracted anew with one."""
+"""Objects that version 1 contracted without a copy are read, and contracted again with one."""
 
 from pathlib import Path
 

@@ -10,7 +10,7 @@ ETAG = hashlib.md5(WHOLE).hexdigest()
 
 
 def listed_versions(swift, container):
-    """What the listing says of an object's versions, the newest first."""
+    """The rows of an object's versions in the listing, the newest first."""
     path = f"{swift.account}/{container}?format=json&versions"
     return json.loads(swift.raw("GET", path, {"X-Auth-Token": swift.token}).body)
 
@@ -26,7 +26,7 @@ def version(swift, path, version_id, method="GET"):
 
 
 def kept_versions(motifs, container):
-    """Where Swift keeps them, the oldest first; Swift names them by the time that is left."""
+    """The objects in which Swift keeps them, the oldest first; Swift names them by the remaining time."""
     hidden = [name for name in stored_names(motifs) if name.startswith(f"\0versions\0{container}/")]
     return sorted(hidden, reverse=True)
 

@@ -12,12 +12,12 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 COMMAND = [sys.executable, "-m", "sluice_motifs_fs"]
-#: What the kernel lists as a mount of ours.
+#: The name of the mounts in the kernel's list.
 KIND = "fuse"
 
 
 class Mount:
-    """One folder and its mount; several may be made of one folder, one after the other."""
+    """One folder and its mount; several mounts may be made of one folder, one after the other."""
 
     def __init__(self, folder, plugins):
         self.source = folder / "source"
@@ -29,7 +29,7 @@ class Mount:
         self.process = None
 
     def start(self, *options):
-        """Mount it, and wait until it is there."""
+        """Mount it, and wait until it is mounted."""
         with self.log.open("ab") as log:
             command = [*COMMAND, "mount", str(self.source), str(self.path), *options]
             self.process = subprocess.Popen(command, stdout=log, stderr=log, env=self.environment)
@@ -39,17 +39,17 @@ class Mount:
         return self
 
     def mounted(self):
-        """Whether it is there."""
+        """Whether it is mounted."""
         lines = Path("/proc/self/mounts").read_text().splitlines()
         return any(line.split(" ")[1] == str(self.path) and line.split(" ")[2] == KIND for line in lines)
 
     def stop(self):
-        """Unmount it; the exit status."""
+        """Unmount it; return the exit status."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(30)
 
     def kill(self):
-        """Let it end without a word."""
+        """Kill its process."""
         self.process.kill()
         self.process.wait()
         subprocess.run(["umount", "-l", str(self.path)], check=True)
@@ -66,7 +66,7 @@ class Mount:
         os.setxattr(self.path / name, "user.sluice.motif", described.encode())
 
     def contract(self, name):
-        """Give up the bytes of a file."""
+        """Contract a file."""
         os.setxattr(self.path / name, "user.sluice.motif.state", b"contracted")
 
     def state(self, name):
@@ -74,7 +74,7 @@ class Mount:
         return os.getxattr(self.path / name, "user.sluice.motif.state").decode()
 
     def close(self):
-        """End what a test has left."""
+        """Remove what a test has left."""
         if self.process is not None and self.process.poll() is None:
             self.process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -87,7 +87,7 @@ class Mount:
 
 @pytest.fixture(scope="session")
 def plugins(tmp_path_factory):
-    """A folder with templates of the tests, as an installed package brings them."""
+    """A folder with templates of the tests, as an installed package provides them."""
     folder = tmp_path_factory.mktemp("plugins")
     (folder / "held_copies.py").write_text((Path(__file__).parent / "held_copies.py").read_text())
     package = folder / "held_copies-1.dist-info"

@@ -1,4 +1,4 @@
-"""A template that makes the half of an item, and the rest when a test lets it."""
+"""A template that makes half of an item, and the rest when a test lets it."""
 
 import time
 from pathlib import Path
@@ -10,7 +10,7 @@ from sluice_motifs.api import Source, Template
 class HeldCopy(Template):
     """Copies its source; while the file ``hold`` is in its folder, it stops before the last half.
 
-    It appends a letter to the file ``begun`` in its folder each time it comes there.
+    It appends a letter to the file ``begun`` in its folder each time it reaches that point.
     """
 
     info = ActionInfo(

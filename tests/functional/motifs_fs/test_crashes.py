@@ -18,7 +18,7 @@ def content(number):
 
 
 def work(mount, over, seed):
-    """Contract and read items until the mount is gone."""
+    """Contract and read items until the mount has ended."""
     drawn = random.Random(seed)
     while not over.is_set():
         name = f"copy{drawn.randrange(ITEMS)}"

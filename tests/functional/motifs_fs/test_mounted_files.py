@@ -1,6 +1,6 @@
-"""What a client of a mount may do with items and their sources.
+"""Operations of a mount's client on items and their sources.
 
-What docs/admin/motif-file-system.md shows is tried here.
+Tests docs/admin/motif-file-system.md.
 """
 
 import errno
@@ -16,7 +16,7 @@ CONTENT = b"0123456789abcdef" * 200_000
 
 @pytest.fixture
 def copy(mount):
-    """A copy of ``source`` that is contracted."""
+    """A contracted copy of ``source``."""
     (mount.path / "source").write_bytes(CONTENT)
     copy = mount.path / "copy"
     copy.write_bytes(CONTENT)
@@ -32,14 +32,14 @@ def held(mount, tmp_path):
     copy = mount.path / "held"
     copy.write_bytes(CONTENT)
     mount.attach("held", "held_copy", of="source", folder=tmp_path)
-    mount.contract("held")  # which is proven before
+    mount.contract("held")  # which verifies it before
     (tmp_path / "begun").unlink()
     (tmp_path / "hold").touch()
     return copy
 
 
 def wait_for(true):
-    """Until something is so."""
+    """Wait until a condition is true."""
     end = time.monotonic() + 30
     while not true():
         assert time.monotonic() < end
@@ -91,7 +91,7 @@ def test_a_file_that_is_being_made_has_its_time(held, tmp_path):
     os.utime(held, ns=(5 * 10**18, 4 * 10**18 + 7))
     with held.open("rb"):
         wait_for((tmp_path / "begun").exists)
-        os.setxattr(held, "user.note", b"")  # the kernel forgets what it knew of it
+        os.setxattr(held, "user.note", b"")  # the kernel drops its cached attributes
         assert (held.stat().st_mtime_ns, held.stat().st_size) == (4 * 10**18 + 7, len(CONTENT))
         os.utime(held, ns=(5 * 10**18, 4 * 10**18 + 8))
         (tmp_path / "hold").unlink()

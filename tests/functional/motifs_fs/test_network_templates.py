@@ -1,6 +1,6 @@
-"""Files of a mount that are made again over the network, as its configuration admits.
+"""Files of a mount that are made over the network, as its configuration allows.
 
-What docs/admin/motif-file-system.md shows is tried here.
+Tests docs/admin/motif-file-system.md.
 """
 
 import hashlib

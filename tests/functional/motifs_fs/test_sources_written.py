@@ -1,4 +1,4 @@
-"""Readers of an item while its source is written see the content of one version, and none older than the last close."""
+"""Readers of an item during writes of its source see the content of one version, none older than the last close."""
 
 import errno
 import mmap
@@ -10,12 +10,12 @@ import pytest
 
 SECONDS = float(os.environ.get("SLUICE_MOTIF_FS_SECONDS", "4"))
 READERS = 4
-#: Seconds in which nothing is written, so that an item that is contracted is also read when it is up to date.
+#: Seconds without writes, so that a contracted item is also read when it is fresh.
 PAUSE = 0.05
 
 
 def content(number):
-    """What a source holds after so many writes: of another length each time, and longer than one read of the kernel."""
+    """The content of a source after this many writes: of another length each, longer than one read of the kernel."""
     return (b"%07d\n" % number) * (20_000 + number % 7 * 9_000)
 
 
@@ -61,7 +61,7 @@ def read_as_large_as_it_was(path):
 
 
 class Watched:
-    """What the writer has closed, and what its readers saw."""
+    """The contents that the writer has closed, and those that its readers saw."""
 
     def __init__(self):
         self.closed = 0
@@ -143,7 +143,7 @@ def check(mount, source, item, write, contracted):
     watched.over.set()
     for thread in threads:
         thread.join()
-    # a writer that pauses for as long as a file takes to count as settled shows what it has written until then
+    # a writer that pauses until a file counts as settled shows the content written until then
     assert not watched.wrong, f"the slowest write took {watched.slowest:.2f} s"
     assert len(watched.seen) > 3, f"{watched.closed} writes, of which readers saw {len(watched.seen)}"
     assert item.read_bytes() == source.read_bytes()

@@ -1,6 +1,6 @@
-"""A mount keeps its items within the target size, which may be changed, and says how that stands.
+"""A mount keeps its items within the target size, which may be changed, and reports its state.
 
-What docs/admin/motif-file-system.md shows is tried here.
+Tests docs/admin/motif-file-system.md.
 """
 
 import json
@@ -32,7 +32,7 @@ def space(mount):
 
 
 def settled(mount, **wanted):
-    """The space as soon as it is as wanted."""
+    """The space as soon as it has the expected state."""
     end = time.monotonic() + 60
     while time.monotonic() < end:
         found = space(mount)

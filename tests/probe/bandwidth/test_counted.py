@@ -1,5 +1,5 @@
-"""What clients move counts once and is held back once, however Swift moves it: several workers, large objects, copies,
-fragments, and clients that do not take what they asked for."""
+"""Clients' bytes count once and are throttled once, however Swift moves them: several workers, large objects, copies,
+fragments, and clients that read little of their responses."""
 
 import contextlib
 import hashlib
@@ -27,21 +27,21 @@ from sluice_middleware.swift.green import IO_THREAD
 pytestmark = pytest.mark.alone
 
 MB = 1_000_000
-#: Little enough that a busy machine gives it.
+#: Low enough for a busy machine.
 GET, PUT = 6 * MB, 3 * MB
 SIZE, LARGE = 250_000, 8 * MB
-#: Of objects in fragments, each of which costs more than a plain one.
+#: Rate of objects in fragments, each of which costs more than a plain one.
 CODED = MB
 TENANT, OTHER = "AUTH_t1", "AUTH_t2"
 WORKERS = 2
 PROXIES = ("proxy", "proxy2")
-#: What is moved in one request, in parts, and the rate that it is held to.
+#: Bytes moved in one request, in parts, and their rate limit.
 PARTS, PART = 3, MB
 WHOLE = PARTS * PART
 CEILING = 1_250_000
-#: Seconds in which threads that nobody wants are gone.
+#: Seconds in which unused threads end.
 GONE = 30.0
-#: On a machine that others use too, one request may last longer than it should.
+#: On a shared machine, one request may last longer than it should.
 ATTEMPTS = 3
 
 
@@ -69,7 +69,7 @@ def heard(stage):
 
 @pytest.fixture
 def promised(stage):
-    """Says sentences, and takes them back afterwards."""
+    """Creates policies, and deletes them afterwards."""
     made = []
 
     def say(sentence):
@@ -83,7 +83,7 @@ def promised(stage):
 
 @pytest.fixture
 def loads(stage):
-    """Starts clients, which end with the test."""
+    """Starts clients, which stop with the test."""
     with contextlib.ExitStack() as stack:
         yield lambda account, count=16, **more: stack.enter_context(stage.load(account, count, **more))
 
@@ -105,7 +105,7 @@ def ask(stage, method, path, body=b"", **headers):
 
 
 def seconds_of(process):
-    """Seconds of a processor that it had."""
+    """Seconds of a processor that it used."""
     with open(f"/proc/{process.pid}/stat", encoding="ascii") as file:
         fields = file.read().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -122,7 +122,7 @@ def test_all_workers_of_a_node_share_one_budget(stage, promised, loads):
         used = [seconds_of(worker) - last for worker, last in zip(workers, before, strict=True)]
         if min(used) > 0.1 * sum(used) / len(used):
             break
-        # on a busy machine one of two that listen may take all connections, which last
+        # on a busy machine one of two listening workers may accept all connections, which last
         for load in found:
             load.stop()
     else:
@@ -135,12 +135,12 @@ def test_one_transfer_may_move_all_that_its_tenant_may(stage, promised, loads):
     assert settled([load], [2 * MB]) == [close(2 * MB)]
 
 
-# -- requests that Swift makes of others
+# -- requests that Swift derives from others
 
 
 @pytest.fixture(scope="module")
 def manifests(stage):
-    """One object in parts, and the same whole, as clients see it: its bytes."""
+    """One object in parts, and the same whole, as clients see it; returns its bytes."""
     parts = [random.Random(number).randbytes(PART) for number in range(PARTS)]
     for container in ("parts", "whole"):
         ask(stage, "PUT", f"{TENANT}/{container}")
@@ -156,7 +156,7 @@ def manifests(stage):
 
 @pytest.fixture
 def held(stage, promised, loads):
-    """The tenant is held to its ceilings, which are known where it asks next."""
+    """The tenant is limited to its ceilings, which its next proxies know."""
     promised(f"FOR TENANT {TENANT} DO SET bandwidth WITH max_get_bw={CEILING}Bps max_put_bw={CEILING}Bps")
     known = [loads(TENANT, 4, method=method, proxies=PROXIES[:1]) for method in ("GET", "PUT")]
     for load in known:
@@ -167,7 +167,7 @@ def held(stage, promised, loads):
 
 @dataclass
 class Request:
-    """What a client asks for, and how much of GET and PUT that is; ``body`` is what its answer has in it, in pieces."""
+    """A client's request, and its share of GET and PUT; ``body`` is the response's body, in pieces."""
 
     method: str
     path: str
@@ -195,7 +195,7 @@ REQUESTS = (
 
 
 def once(size):
-    """What is counted for a body of that size: manifests and what is between ranges are bodies too."""
+    """The count for a body of that size: manifests and the text between ranges are bodies too."""
     return pytest.approx(size, rel=0, abs=0.01 * size + 2000)
 
 
@@ -214,7 +214,7 @@ def test_what_swift_makes_of_one_request_counts_once_and_is_held_back_once(stage
             before = sums
             print(f"{request.method} {request.path}: {seconds:.2f} s, {gets:.0f} bytes of GET, {puts:.0f} of PUT")
             assert (gets, puts) == (once(request.gets), once(request.puts)), request
-            # some tenths of a second are in the buckets
+            # the buckets hold some tenths of a second
             assert seconds > 0.65 * request.gets / CEILING, request
             if seconds < 1.7 * request.gets / CEILING:
                 break
@@ -228,7 +228,7 @@ def test_what_swift_makes_of_one_request_counts_once_and_is_held_back_once(stage
 
 
 class Threads:
-    """Those of streams, in all workers of the object servers."""
+    """The threads of streams, in all workers of the object servers."""
 
     def __init__(self, stage):
         self._workers = workers_of(stage, OBJECT_DEVICES)
@@ -300,12 +300,12 @@ def test_fragments_have_threads_of_their_own_come_back_whole_and_leave_none(stag
     eventually(threads.gone, GONE)
 
 
-# -- clients that do not take what they asked for
+# -- clients that read little of their responses
 
 
 @contextlib.contextmanager
 def asleep(stage, count):
-    """Clients that ask for a large object and take next to nothing of it."""
+    """Clients that request a large object and read almost nothing of it."""
     head = f"GET /v1/{TENANT}/large/{LARGE}-0 HTTP/1.1\r\nHost: x\r\nX-Auth-Token: {stage.swift.token}\r\n\r\n"
     with contextlib.ExitStack() as stack:
         for number in range(count):

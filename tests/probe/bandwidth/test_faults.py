@@ -1,4 +1,4 @@
-"""The control plane dies in the middle of transfers: bandwidth stays with the last shares, and finds back."""
+"""The control plane is killed during transfers: bandwidth stays at the last shares, and recovers."""
 
 import configparser
 import contextlib
@@ -19,23 +19,23 @@ from sluice_aio.cluster.components import Program, script
 pytestmark = pytest.mark.alone
 
 MB = 1_000_000
-#: Little enough that a busy machine gives it.
+#: Low enough for a busy machine.
 ALL = 4 * MB
 TENANTS = ("AUTH_t1", "AUTH_t2")
 EXPECTED = [2.5 * MB, 1.5 * MB]
-#: What is expected when the floor of the second is as high as that of the first.
+#: The expected rates when the floor of the second tenant is as high as that of the first.
 EQUAL = [2 * MB, 2 * MB]
 HIGH, LOW = 1.75 * MB, 0.75 * MB
 AGENTS = ("agent", "agent2", "agent-object1", "agent-object2", "agent-object3")
-#: Seconds of a window, and how many of them at least somebody stays dead.
+#: Seconds of a window, and the least number of windows without the killed process.
 WINDOW, DEAD = 4, 3
-#: Of the machine's time; when less is left in a window, it may be the machine that is slow.
+#: A fraction of the machine's time; with less idle time in a window, the machine may be slow.
 SPARE = 0.05
 
 
 @dataclass(frozen=True)
 class Clients:
-    """What each tenant does at once, and how many times the rates above are meant."""
+    """The concurrent requests of each tenant, and the factor of the rates above."""
 
     method: str
     connections: int
@@ -43,14 +43,14 @@ class Clients:
     times: int = 1
 
 
-#: Who loads, by the side that holds GETs back; uploads are held back at the proxies always.
+#: The loads, by the side that throttles GETs; proxies always throttle uploads.
 CLIENTS = {
     "proxy": (Clients("GET", 16, (250_000,)),),
     "storage_node": (
-        # long: they go to another object server with each, and somebody must wait at all of them; and not too many,
-        # since a proxy passes on 64 KiB at once, which all get at about the same time
+        # long: they use another object server with each, and one must wait at all of them; and not too many,
+        # since a proxy forwards 64 KiB at once, which all get at about the same time
         Clients("GET", 30, (4_000_000, 16_000_000), times=2),
-        # without end: those who would end and begin again do not all wait all the time
+        # without end: clients that end and start again would not all wait all the time
         Clients("PUT", 4, (ENDLESS,)),
     ),
 }
@@ -60,7 +60,7 @@ CLIENTS = {
 def stage(request, tmp_path_factory):
     clients = CLIENTS[request.param]
     capacity = Capacity(get=ALL * clients[0].times, put=ALL * clients[-1].times)
-    # room for whole uploads is not reserved: these never end
+    # space for whole uploads is not reserved: these never end
     terms = Terms(side=request.param, capacity=capacity, sizes=clients[0].sizes, objects=1, fallocate=False)
     with Stage(tmp_path_factory.mktemp("s"), terms) as found:
         for name in TENANTS:
@@ -78,7 +78,7 @@ def promise(stage, name, floor):
 
 @contextlib.contextmanager
 def loaded(stage):
-    """Clients of each method, and of each method those of all tenants."""
+    """Clients of each method, and for each method those of all tenants."""
     with contextlib.ExitStack() as stack:
         loads = [
             stack.enter_context(stage.load(name, one.connections, one.method, sizes=one.sizes))
@@ -96,12 +96,12 @@ def await_shares(stage, expected):
 
 
 def each(stage, expected):
-    """What is expected of each load, as :func:`loaded` has them, when that is what tenants get."""
+    """The expected rate of each load, as :func:`loaded` has them, from the rates of tenants."""
     return [rate * one.times for one in CLIENTS[stage.terms.side] for rate in expected]
 
 
 def settled_at(stage, loads, expected):
-    """They come to what is expected, and it is told what they came to."""
+    """Wait for the expected rates; print the measured ones."""
     expected = each(stage, expected)
     found = settled(loads, expected)
     print(f"settled at {[round(rate / MB, 2) for rate in found]} MB/s")
@@ -109,15 +109,15 @@ def settled_at(stage, loads, expected):
 
 
 def close(expected):
-    """As the issue says, of the last assignments."""
+    """Near the last assignments, as the issue requires."""
     return pytest.approx(expected, rel=CLOSE)
 
 
 class Machine:
-    """What part of the machine's time nobody uses, as long as it is entered; a context manager."""
+    """The idle fraction of the machine's time, as long as it is entered; a context manager."""
 
     def __init__(self):
-        #: Time of each look, and ticks since the start of the machine: all, and those of nobody.
+        #: Time of each sample, and ticks since the start of the machine: all, and idle ones.
         self._looks = []
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run)
@@ -131,7 +131,7 @@ class Machine:
         self._thread.join()
 
     def spare(self, begin, end):
-        """The part between two times."""
+        """The idle fraction between two times."""
         looks = list(self._looks)
         first = max((one for one in looks if one[0] <= begin), default=looks[0])
         last = min((one for one in looks if one[0] >= end), default=looks[-1])
@@ -150,12 +150,12 @@ def machine():
 
 
 def stay(stage, loads, machine, begin, least=1):
-    """From the second of ``begin`` on until now, all is as it was before, in each window and for all tenants.
+    """From the second of ``begin`` until now, all rates are as before, in each window and for all tenants.
 
-    A window is four seconds: what buckets may have saved up, a quarter of a second of the rate, is 6 % of that, and
-    would be 8 % of three already; in longer ones a stop of half a second would be lost.  They begin with the second in
-    which somebody is killed, so that nothing is left out.  One of them may fall short when the machine, which others
-    use too, had no time left in it; as a whole they do not.
+    A window is four seconds: the bytes that buckets may have saved, a quarter of a second of the rate, are 6 % of that,
+    and would be 8 % of three already; in longer ones a stop of half a second would not be visible.  They begin with the
+    second in which a process is killed, so that no time is left out.  One of them may fall short when the machine,
+    which is shared, had no idle time in it; as a whole they do not.
 
     :param least: windows; those that are not over yet are waited for
     """
@@ -173,12 +173,12 @@ def stay(stage, loads, machine, begin, least=1):
 
 
 def falls_short(rates, expected):
-    """Whether nobody has more than what is expected."""
+    """Whether no load exceeds its expected rate."""
     return all(rate <= wanted * (1 + CLOSE) for rate, wanted in zip(rates, expected, strict=True))
 
 
 def outlive(stage, loads, machine, victims):
-    """They are killed, and come back some windows later: all stays as it was, then follows again what is said."""
+    """Kill them, and start them some windows later: the rates stay, then follow the policies again."""
     settled_at(stage, loads, EXPECTED)
     begin = time.time()
     try:
@@ -217,7 +217,7 @@ def test_floors_at_object_servers_and_of_uploads_stay_when_parts_are_killed(stag
 def test_a_proxy_dies_and_joins_and_shares_are_right_again(stage):
     with loaded(stage) as loads:
         stage.cluster.kill("proxy2")
-        # the other one carries half of it, which is less than the floors: they are reduced in proportion
+        # the other proxy carries half of it, which is less than the floors: they are reduced in proportion
         alone = [ALL / 2 * 35 / 50, ALL / 2 * 15 / 50]
         settled_at(stage, loads, alone)
         stage.cluster.restart("proxy2")
@@ -226,7 +226,7 @@ def test_a_proxy_dies_and_joins_and_shares_are_right_again(stage):
 
 @contextlib.contextmanager
 def second_host(stage):
-    """Another actor host on the same store and broker; how it is called in pictures, and its process."""
+    """Another actor host on the same store and broker; its name in pictures, and its process."""
     layout = stage.cluster.layout
     parser = configparser.ConfigParser(interpolation=None)
     parser.read(layout.configs / "actors.conf")
@@ -241,12 +241,12 @@ def second_host(stage):
 
 
 def await_divider(stage, eventually, name):
-    """Wait until that host divides."""
+    """Wait until that host divides bandwidth."""
     eventually(lambda: (found := stage.picture()) is not None and found.host == name, 30)
 
 
 def hosts_of(stage):
-    """The members of the team, as they say themselves."""
+    """The members of the team, as they report them."""
     return {name for report in stage.store.hosts().values() for name in report.get("team", {}).get("members", ())}
 
 
@@ -274,7 +274,7 @@ def test_the_host_that_divides_is_killed_and_another_goes_on(stage, machine, eve
 
 
 def changed(stage, loads, floor, expected):
-    """The second tenant's floors become others, and all that moves follows."""
+    """The second tenant's floors change, and all rates follow."""
     for policy in list(stage.client.policies(tenant="AUTH_t2")):
         stage.client.delete_policy(policy["id"])
     promise(stage, "AUTH_t2", floor)

@@ -1,4 +1,4 @@
-"""What is promised to tenants decides with which priority threads of object servers ask disks, in all their workers."""
+"""Tenants' objectives set the priority with which threads of object servers read disks, in all their workers."""
 
 import contextlib
 import ctypes
@@ -14,16 +14,16 @@ from sluice_aio.base.layout import OBJECT_DEVICES
 pytestmark = pytest.mark.alone
 
 MB = 1_000_000
-#: Little enough that a busy machine gives it.
+#: Low enough for a busy machine.
 GET = 6 * MB
 WORKERS = 2
-#: ``BELOW`` asks for so little that it neither moves its floor nor is ever held back, ``ABOVE`` for all that there is.
+#: ``BELOW`` requests so little that it neither reaches its floor nor is ever throttled, ``ABOVE`` as much as it can.
 BELOW, ABOVE = "AUTH_t1", "AUTH_t2"
 LITTLE, MUCH = 1_000, 250_000
-#: Seconds in which every worker gets a stream to read, and threads that nobody wants are gone, which keep their level.
+#: Seconds in which every worker gets a stream to read, and in which unused threads end, which keep their level.
 LIMIT = 90.0
 
-#: By which the kernel knows ``ioprio_get``, and what it answers (``linux/ioprio.h``).
+#: Number of the system call ``ioprio_get``, and its results (``linux/ioprio.h``).
 CALLS = {"x86_64": 252, "aarch64": 31}
 BEST_EFFORT, IDLE = 2 << 13, 3 << 13
 FIRST, GOLD = BEST_EFFORT, BEST_EFFORT | 1
@@ -37,7 +37,7 @@ def stage(tmp_path_factory):
         capacity=Capacity(get=GET),
         sizes=(MUCH,),
         storage_workers=WORKERS,
-        # else Swift has the kernel forget what it read for whoever has a token
+        # else Swift drops the bytes that a client with a token read from the page cache
         storage_options={"keep_cache_private": "yes"},
     )
     with Stage(tmp_path_factory.mktemp("s"), terms) as found:
@@ -54,7 +54,7 @@ def promised(stage):
 
 @pytest.fixture
 def loads(stage):
-    """Starts clients, which end with the test."""
+    """Starts clients, which stop with the test."""
     with contextlib.ExitStack() as stack:
         yield lambda account, count, **more: stack.enter_context(stage.load(account, count, **more))
 
@@ -72,13 +72,13 @@ def levels_of(worker):
 
 
 class Seen:
-    """Asks whether each worker has had threads of ``level`` and no others while objects of ``size`` come from disks."""
+    """Checks whether each worker has only had threads of ``level`` while objects of ``size`` are read from disks."""
 
     def __init__(self, stage, size, level):
         self._stage = stage
         self._size = size
         self._level = level
-        #: Those that have not, and what they had last.
+        #: Those that have not, and their last levels.
         self._others = dict.fromkeys(workers_of(stage), LEVELS)
 
     def __call__(self):
@@ -101,7 +101,7 @@ def test_all_workers_of_an_object_server_share_one_budget(stage, loads):
 def test_who_is_below_its_floor_reads_first_and_who_is_above_takes_what_disks_leave(stage, loads, eventually):
     above = loads(ABOVE, 24)
     eventually(Seen(stage, MUCH, GOLD), LIMIT)
-    with stage.keep((LITTLE,)):  # or else the others read from disks, too, whenever the kernel wants memory
+    with stage.keep((LITTLE,)):  # or else the others read from disks, too, when the kernel needs memory
         below = loads(BELOW, 8, sizes=(LITTLE,))
         eventually(Seen(stage, MUCH, IDLE), LIMIT)
     with stage.keep((MUCH,)):

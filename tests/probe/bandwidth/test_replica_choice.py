@@ -1,8 +1,8 @@
-"""Reads move away from an object server that is full, when the proxy orders replicas by what is spare.
+"""Reads move away from a full object server, when the proxy orders replicas by spare bandwidth.
 
-One of three object servers, each of which has every object, may do a fraction of what the others may.  One proxy
-hears of spares, the other has the option switched off: Swift's order, by lot, gives each server a third of the reads.
-Where object servers hold back, clients then wait for the full one; where proxies do, it moves more than it should.
+One of three object servers, each of which has every object, has a fraction of the others' capacity.  One proxy
+receives spares, the other has the option switched off: Swift's random order gives each server a third of the reads.
+Where object servers throttle, clients then wait for the full one; where proxies do, it moves more than it should.
 """
 
 import configparser
@@ -18,16 +18,16 @@ pytestmark = pytest.mark.alone
 
 MB = 1_000_000
 TENANT = "AUTH_t1"
-#: What the other two object servers carry each, and the full one.
+#: The capacity of the other two object servers each, and of the full one.
 EACH, FULL = 4 * MB, MB
-#: What each proxy carries where the proxies hold back; the others could serve all of it.
+#: The capacity of each proxy where the proxies throttle; the object servers could serve all of it.
 PROXIES = 5 * MB
 CHOOSES, STATIC = "proxy", "proxy2"
 SECONDS = 10
-#: By lot: of the hundred reads of ten seconds a third may by chance be a quarter, or nearly a half.
+#: At random: of the hundred reads of ten seconds a third may be a quarter, or nearly a half.
 BY_LOT = 40
 CONNECTIONS = 24
-#: The full server's part of the reads when there is a choice, at most.
+#: The full server's largest share of the reads when there is a choice.
 CHOSEN = 0.22
 
 
@@ -39,7 +39,7 @@ def stage(request, tmp_path_factory):
     for number, rate in enumerate((FULL, EACH, EACH), 1):
         options[f"agent-object{number}"]["storage_get_bw"] = f"{rate}Bps"
     for agent in ("agent", "agent2"):
-        # where object servers hold back, the proxies never decide
+        # where object servers throttle, the proxies never limit
         options[agent]["proxy_get_bw"] = f"{PROXIES if request.param == 'proxy' else 9 * EACH}Bps"
     made.cluster.setup = replace(made.cluster.setup, agent_options=options)
     with made as found:
@@ -51,7 +51,7 @@ def stage(request, tmp_path_factory):
 
 
 def switch_off(stage, proxy):
-    """Start ``proxy`` again with nobody to ask for spares."""
+    """Restart ``proxy`` without spares."""
     file = stage.cluster.layout.swift_dir / f"{proxy}.conf"
     parser = configparser.ConfigParser(interpolation=None, default_section="")
     parser.optionxform = str
@@ -78,10 +78,10 @@ def served(stage, seconds):
 
 
 def shared(stage, proxy, seconds=SECONDS):
-    """The full server's part of all that is read by way of ``proxy``, and bytes per second of its clients."""
+    """The full server's part of all reads through ``proxy``, and bytes per second of its clients."""
     with stage.load(TENANT, CONNECTIONS, proxies=(proxy,)) as load:
         stage.await_share(TENANT)
-        load.await_second(int(time.time()) + 8)  # shares and spares go round
+        load.await_second(int(time.time()) + 8)  # shares and spares are distributed
         first = int(time.time()) + 1
         rates = served(stage, seconds)
         last = first + seconds - 1
@@ -94,16 +94,16 @@ def shared(stage, proxy, seconds=SECONDS):
 
 
 def test_reads_move_away_from_a_full_server_and_more_is_read_in_all(stage):
-    # spares are two seconds old; the later they come on a busy machine, the more the choice swings
+    # spares are two seconds old; the later they arrive on a busy machine, the more the choice oscillates
     part, total = first_good(lambda: shared(stage, CHOOSES), lambda found: found[0] <= CHOSEN)
     static, before = shared(stage, STATIC, BY_LOT)
     assert part <= CHOSEN
     assert static == pytest.approx(1 / 3, abs=0.08)
     if stage.terms.side == "storage_node":
-        # with a third of the reads at each, nobody gets more than the full one gives
+        # with a third of the reads at each, no server moves more than the full one can
         assert before <= 1.25 * 3 * FULL
         assert total >= 1.25 * before
     else:
-        # what proxies hold back takes no turn at a server: it is overloaded, or spared
+        # bytes that proxies throttle wait for no server: it is overloaded, or avoided
         assert part * total <= 0.7 * static * before
         assert total == pytest.approx(before, rel=0.1)

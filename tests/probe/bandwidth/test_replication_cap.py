@@ -1,6 +1,6 @@
-"""A cap on replication holds for rsync, SSYNC and the reconstructor, is used, and copies are whole.
+"""A cap on replication holds for rsync, SSYNC and the reconstructor, is used, and copies are complete.
 
-What nodes say that they moved is what was copied, and a cap that is changed is soon that of the copy under way.
+The bytes that nodes report are those that were copied, and a changed cap soon applies to the running copy.
 """
 
 import contextlib
@@ -28,20 +28,20 @@ pytestmark = pytest.mark.alone
 USER = "test:tester"
 #: Bytes per second for the cluster.
 CAP = 1e6
-#: Part of it that is used at least; by SSYNC, which does not wait for its share before it begins; and seconds of it
+#: The fraction of it that is used at least; by SSYNC, which does not wait for its share at its start; and its seconds
 #: that may be moved too early.
 USED, USED_BY_SSYNC, EARLY = 0.85, 0.8, 1.5
 #: Enough for twenty seconds of it, each.
 SIZES = {"small": (44, 512 * 1024), "large": (3, 8 << 20)}
 FROM, OTHER, TO = "object1", "object2", "object3"
-#: Likewise, when a fragment that is half of an object costs three times its size: it is built from two others.
+#: The same, when a fragment, half of an object, costs three times its size: it is rebuilt from two others.
 CODED_SIZE, COST = (52, 256 * 1024), 3
 FOLDERS = {"c": "objects", EC21: "objects-1"}
-#: Part of what was copied that nodes may tell too much or too little of: a daemon tells once a second and not when it
-#: ends, so that up to a second of twenty is missing; rsync's own words come on top.
+#: The fraction of copied bytes that nodes may report too much or too little: a daemon reports once a second and not at
+#: its end, so that up to a second of twenty is missing; rsync's own protocol bytes come on top.
 TOLD = 0.1
-#: Caps before and after, or after and before; seconds that are looked at, and part by which their mean may be beside
-#: the cap: a piece of 64 KiB more or less is 8 % of the lesser, and a node is told a bit less than all of it.
+#: Caps before and after, or after and before; seconds of the measurement, and the largest relative deviation of their
+#: mean from the cap: a piece of 64 KiB more or less is 8 % of the lesser, and a node's share is a bit less than all.
 SLOW, QUICK, LATELY, ABOUT = 0.2e6, 0.6e6, 4, 0.2
 
 
@@ -74,14 +74,14 @@ def client(cluster):
 
 
 def capped(client):
-    """Bytes per second that storage nodes were told last for all replication; 0: as much as it likes."""
+    """Bytes per second of the last share of storage nodes for all replication; 0: unlimited."""
     rows = client.collection("/bw/nodes", "nodes").list(method="REPLICATION")
     return sum(row["assigned"] or 0.0 for row in rows)
 
 
 @pytest.fixture
 def capping(client, eventually):
-    """Sets the cap, again and again; it is in force when that returns."""
+    """Sets the cap, any number of times; it is in force when that returns."""
     made = []
 
     def cap(rate):
@@ -90,7 +90,7 @@ def capping(client, eventually):
             client.update_policy(made[0], {"policy": sentence}, wait=10)
         else:
             made.append(client.create_policy(sentence, wait=10)["id"])
-        # a replicator that begins before is free for one job
+        # a replicator that starts before is unlimited for one job
         eventually(lambda: capped(client) == pytest.approx(rate))
 
     yield cap
@@ -116,12 +116,12 @@ def files(cluster, server, container="c"):
 
 
 def large(path):
-    """The objects below ``path`` that are not small."""
+    """The large objects below ``path``."""
     return [file for file in path.rglob("*.data") if file.stat().st_size > 1 << 20]
 
 
 def partitions(cluster, server, kind, container="c"):
-    """Those with a large object in them, or the others; lowest first."""
+    """The partitions with a large object, or the others; lowest first."""
     found = [one for one in folder(cluster, server, container).iterdir() if one.is_dir()]
     return sorted((one.name for one in found if bool(large(one)) == (kind == "large")), key=int)
 
@@ -138,9 +138,9 @@ def size_of(cluster):
 
 
 class Looking:
-    """Looks at something again and again while it is entered; ``seen`` is what it saw."""
+    """Samples a value repeatedly while it is entered; ``seen`` are the samples."""
 
-    #: Seconds between two looks.
+    #: Seconds between two samples.
     pause = 0.05
 
     def __init__(self, cluster):
@@ -163,7 +163,7 @@ class Looking:
 
 
 class Told(Looking):
-    """What the API says that storage nodes replicate: second by second, as (node, its end, bytes per second)."""
+    """The API's reports of storage nodes' replication: second by second, as (node, its end, bytes per second)."""
 
     pause = 0.2
 
@@ -191,7 +191,7 @@ class Told(Looking):
         return sum(sum(some[-LATELY:]) / LATELY for some in rates.values() if len(some) >= LATELY)
 
     def all_until(self, when):
-        """Whether all nodes have told of the seconds that ended until then."""
+        """Whether all nodes have reported the seconds that ended until then."""
         ends = {node: end for node, end, _ in list(self.seen)}
         return bool(ends) and min(ends.values()) >= when
 
@@ -203,7 +203,7 @@ class Watched(Looking):
         self.seen.append((time.monotonic(), size_of(self._cluster)))
 
     def span(self):
-        """Bytes, and the seconds from where it began to grow to where it ended."""
+        """Bytes, and the seconds from the start of the growth to its end."""
         first, last = self.seen[0][1], self.seen[-1][1]
         begin = max(when for when, size in self.seen if size <= first + 64 * 1024)
         end = min(when for when, size in self.seen if size >= last)
@@ -214,7 +214,7 @@ class Watched(Looking):
         return size / seconds
 
     def early(self, cap):
-        """The bytes by which the worst of all spans of time was above ``cap``."""
+        """The bytes by which the worst of all time spans exceeded ``cap``."""
         worst, lowest = 0.0, float("inf")
         for when, size in self.seen:
             above = size - cap * when
@@ -224,7 +224,7 @@ class Watched(Looking):
 
 
 def copy(cluster, server, method):
-    """One round of the daemon of ``server`` that copies so."""
+    """One round of the daemon of ``server`` that copies with this method."""
     if method == "fragments":
         run_daemon(cluster, "object-reconstructor", servers=[server])
     else:
@@ -232,7 +232,7 @@ def copy(cluster, server, method):
 
 
 def copied(cluster, lost, method="rsync", senders=(FROM,)):
-    """One round of the daemons of ``senders``, at once, after servers lost these partitions; what was measured."""
+    """One round of the daemons of ``senders``, at once, after servers lost these partitions; return the measurement."""
     container = EC21 if method == "fragments" else "c"
     # each has fragments of its own, but all have the same replicas
     whole = {server: files(cluster, server if method == "fragments" else FROM, container) for server in lost}
@@ -273,7 +273,7 @@ def test_copies_use_the_cap_are_no_faster_whole_and_told(cluster, cap, eventuall
 
 
 def test_two_that_send_share_one_cap(cluster, cap):
-    # what is lost here is only there, so that nothing is sent twice
+    # the partitions are lost only here, so that nothing is sent twice
     names = partitions(cluster, TO, "small")
     watched = copied(cluster, {TO: names, FROM: names[::2], OTHER: names[1::2]}, senders=(FROM, OTHER))
     within(watched, CAP, "rsync, two send")
@@ -289,7 +289,7 @@ def test_a_changed_cap_is_soon_that_of_an_object_on_its_way_by_ssync(cluster, ca
         running = pool.submit(copy, cluster, FROM, "ssync")
         eventually(lambda: told.lately() == pytest.approx(first, rel=ABOUT), 20)
         capping(second)
-        since = time.time() + 1  # what nodes and daemons have in advance is gone by then
+        since = time.time() + 1  # credit of nodes and daemons is used up by then
         rate = eventually(lambda: told.lately(since), 20)
         print(f"from {first / 1e6} to {second / 1e6} MB/s: {rate / 1e6:.3f} MB/s")
         assert rate == pytest.approx(second, rel=ABOUT)

@@ -1,4 +1,4 @@
-"""``/bw`` on a live cluster: IOStack's table and overview, and its values for what each object server gives."""
+"""``/bw`` on a live cluster: IOStack's table and overview, and its values compared with each object server's rates."""
 
 import contextlib
 import http.client
@@ -20,16 +20,16 @@ from sluice_core.describe import STORAGE_NODE
 pytestmark = pytest.mark.alone
 
 MB = 1_000_000
-#: Little enough that a busy machine gives it; of three object servers together.
+#: Low enough for a busy machine; of three object servers together.
 GET = 6 * MB
 SERVERS = len(OBJECT_DEVICES)
 SIZE, OBJECTS = 250_000, 4
-#: Clients go to another server with each request, and somebody must wait at each.
+#: Clients use another server with each request, and one must wait at each.
 CONNECTIONS = 32
-#: Of objects in fragments nothing is sent before all of a segment was read.
+#: Of objects in fragments no byte is sent before a whole segment was read.
 FEW = 8
 TENANT, OTHER = "AUTH_t1", "AUTH_t2"
-#: No name of ASCII, a blank, and a letter outside of the first plane.
+#: A name with non-ASCII letters, a blank, and a letter outside the first plane.
 ABROAD = "AUTH_Ünï \N{CJK UNIFIED IDEOGRAPH-6771}\N{GRINNING FACE}"
 CRATE = "Büchër \N{BLACK STAR}"
 
@@ -52,7 +52,7 @@ def _cleared(stage):
 
 @pytest.fixture
 def loads(stage):
-    """Starts clients, which end with the test."""
+    """Starts clients, which stop with the test."""
     with contextlib.ExitStack() as stack:
         yield lambda account, count=CONNECTIONS, **more: stack.enter_context(stage.load(account, count, **more))
 
@@ -62,7 +62,7 @@ def close(expected):
 
 
 def ask(stage, path, read=json.loads):
-    """The answer to a GET of the API: status, headers, and what its JSON says."""
+    """The response to a GET of the API: status, headers, and the decoded JSON."""
     connection = http.client.HTTPConnection(stage.cluster.api_url.removeprefix("http://"), timeout=30)
     with contextlib.closing(connection):
         connection.request("GET", path, headers={"X-Auth-Token": stage.cluster.token})
@@ -71,7 +71,7 @@ def ask(stage, path, read=json.loads):
 
 
 def lines(table, account):
-    """Server → the one line of what ``account`` downloads from its one device; filling it may not have ended yet."""
+    """Server → the only line of ``account``'s downloads from its one device; filling it may not have ended yet."""
     found = {}
     for server, devices in table.items():
         for device in devices.values():
@@ -99,7 +99,7 @@ def flows(stage, **wanted):
 
 
 def scraped(stage, **wanted):
-    """What Prometheus would read: the labels and the value of each series, by its name."""
+    """The series that Prometheus would read: the labels and the value of each, by its name."""
     status, _, text = ask(stage, f"/bw/metrics?{urlencode(wanted)}", bytes.decode)
     assert status == 200, text
     families = text_string_to_metric_families(text)
@@ -272,7 +272,7 @@ def test_floors_that_nobody_asks_for_are_infeasible_all_the_same(stage):
         for name, floor in floors.items()
     }
     try:
-        # half of all that was promised is missing, of each its part
+        # half of the sum of the floors is missing, of each its part
         for name, policy in policies.items():
             assert await_shortfall(stage, policy) == close(floors[name] * MB / 2)
         idle = {row["account"]: row for row in flows(stage, method="GET") if row["account"] in floors}

@@ -1,4 +1,4 @@
-"""What makes no sense is refused with the reason and makes nothing, and no secret is where others may read it."""
+"""Invalid requests are refused with the reason and without effect, and no secret is readable for other users."""
 
 import configparser
 import contextlib
@@ -55,7 +55,7 @@ def refusal(call, *given, **named):
 
 
 def everything(admin):
-    """Whatever a refused call may have made."""
+    """All objects that a refused call may have created."""
     client, cinder = admin.client, admin.cinder
     made = [one.id for one in cinder.volumes.list(search_opts={"all_tenants": 1})]
     return made, [one["id"] for one in client.volume_operations()], [one["id"] for one in client.policies()]
@@ -196,7 +196,7 @@ def test_an_encrypted_volume_whose_key_is_gone_is_attached_when_it_is_back(clust
     keys = cluster.layout.volume_key_file
     away = keys.rename(keys.with_suffix(".away"))
     try:
-        cluster.restart("api")  # what is read stays
+        cluster.restart("api")  # values that were read stay
         status, reason = refusal(alice.client.attach_volume, encrypted, alice.layout.node)
         assert (status, f"the passphrase of volume `{encrypted}` cannot be made now" in reason) == (503, True), reason
         assert alice.client.volume(encrypted)["status"] == "available"

@@ -1,4 +1,4 @@
-"""Volumes of Cinder in Ceph, on a machine: stored as filters say, kept at their limits, and complete when OSDs die."""
+"""Volumes of Cinder in Ceph, on a machine: stored as filters say, limited, and complete after OSDs are killed."""
 
 import json
 import mmap
@@ -90,7 +90,7 @@ def volumes(cinder, ceph):
 
 @pytest.fixture
 def machine(cluster, cinder, ceph):
-    """Attaches volumes to this machine; what a test leaves attached is detached."""
+    """Attaches volumes to this machine; volumes that a test leaves attached are detached."""
     made = Machine(cluster, cinder, ceph)
     yield made
     for volume, _ in list(made.attached.values()):
@@ -99,7 +99,7 @@ def machine(cluster, cinder, ceph):
 
 
 class Machine:
-    """This machine's konnector, and Cinder that it has volumes of."""
+    """This machine's konnector, and the Cinder of its volumes."""
 
     def __init__(self, cluster, cinder, ceph):
         self.folder = run_folder(cluster.layout)
@@ -145,14 +145,14 @@ def programs_in(folder):
 
 
 def write(device, content):
-    """Write from the beginning of a block device; on its disk when this returns."""
+    """Write from the start of a block device; on its disk when this returns."""
     with open(device, "r+b", buffering=0) as opened:
         assert opened.write(content) == len(content)
         os.fsync(opened.fileno())
 
 
 def write_unflushed(device, content):
-    """Write as above; it was answered when this returns, and nobody asked that it be on the disk."""
+    """Write as above; it was answered when this returns, without a flush."""
     with mmap.mmap(-1, len(content)) as aligned:
         aligned[:] = content
         descriptor = os.open(device, os.O_WRONLY | os.O_DIRECT)
@@ -163,14 +163,14 @@ def write_unflushed(device, content):
 
 
 def read(device, length):
-    """The first bytes of a block device, past what this machine remembers of them."""
+    """The first bytes of a block device, past this machine's page cache."""
     run("blockdev", "--flushbufs", device)
     with open(device, "rb") as opened:
         return opened.read(length)
 
 
 def rate(*options):
-    """Bytes per second that fio reaches, once it is under way."""
+    """Bytes per second that fio reaches, once it is running steadily."""
     shape = ("--bs=64k", "--iodepth=8", "--size=256m", "--time_based", "--ramp_time=2", "--runtime=8")
     with tempfile.TemporaryDirectory() as folder:
         run("fio", "--name=load", *options, *shape, "--output-format=json", f"--output={folder}/report")
@@ -214,7 +214,7 @@ def test_a_limit_holds_for_a_block_device_and_for_an_nbd_socket(volumes, machine
 
 def test_osds_that_are_killed_under_load_lose_nothing(volumes, machine, ceph):
     with VerifiedLoad(machine.attach(volumes())) as load:
-        for number in (0, 1):  # the second has what was written while the first one served alone
+        for number in (0, 1):  # the second has the bytes written while the first one served alone
             load.wait_for(100)
             ceph.kill_osd(number)
             ceph.wait_degraded()

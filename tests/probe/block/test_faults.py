@@ -1,4 +1,4 @@
-"""Whatever is killed under verified load, or fills up: limits stay, nothing is lost, others notice nothing."""
+"""Any process is killed under verified load, or disks fill up: limits stay, no data are lost, others are unaffected."""
 
 import contextlib
 import errno
@@ -20,7 +20,7 @@ from sluice_client import ApiError, ClientError
 
 MB = 1_000_000
 SIZE = 32 * MIB
-#: Seconds within which what was killed is back at work.
+#: Seconds within which a killed process serves again.
 SOON = 60
 
 
@@ -53,7 +53,7 @@ def device(alice, volume):
 
 
 def limit(cluster, volume):
-    """Bytes per second that the volume's filters let pass now, whoever lives."""
+    """Bytes per second that the volume's filters let pass now, whichever processes run."""
     page = Page.open(run_folder(cluster.layout) / volume / "page")
     try:
         return page.limits().both_bytes
@@ -63,7 +63,7 @@ def limit(cluster, volume):
 
 @pytest.fixture
 def hold_to(cluster, admin, volume, eventually):
-    """Has a sentence hold the volume to a rate, as soon as those that it takes can be asked."""
+    """Limit the volume to a rate by a sentence, as soon as its metrics are available."""
 
     def say(rate):
         def said():
@@ -80,7 +80,7 @@ def hold_to(cluster, admin, volume, eventually):
 
 @pytest.fixture
 def once_reported(eventually):
-    """Calls for a volume as soon as the agent has reported the konnector of its node, which was started again."""
+    """Request a volume as soon as the agent has reported the konnector of its node, which was restarted."""
 
     def call(order, volume):
         done = []
@@ -140,7 +140,7 @@ def test_a_keeper_that_is_killed_is_an_error_and_an_event_until_the_next_attach(
         assert eventually(lambda: refusal_of_a_write(held.name, SIZE), limit=SOON) == errno.EIO
     alice.detach(volume)
     with open(alice.attach(volume), "rb") as again:
-        assert again.read(4) in (b"kept", b"xxxx")  # what was synchronised, or written since
+        assert again.read(4) in (b"kept", b"xxxx")  # the synchronised bytes, or later ones
 
 
 def refusal_of_a_write(device, size):
@@ -153,7 +153,7 @@ def refusal_of_a_write(device, size):
 
 
 def write_directly(device, size):
-    """Past the page cache, so that whoever writes gets the error."""
+    """Write past the page cache, so that the writer gets the error."""
     buffer = mmap.mmap(-1, MIB)
     buffer[:] = b"x" * len(buffer)
     descriptor = os.open(device, os.O_WRONLY | os.O_DIRECT)
@@ -166,7 +166,7 @@ def write_directly(device, size):
 
 @pytest.fixture
 def small(cluster, admin):
-    """A tier whose volumes lie in a pool with 16 MiB of space."""
+    """A tier whose volumes are in a pool with 16 MiB of space."""
     pool = backends.folder(cluster.layout) / "nbd" / "slow"
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", pool], check=True)
     try:
@@ -192,8 +192,8 @@ def test_a_full_back_end_is_told_to_the_writer_and_to_nobody_else(cluster, small
 
 
 def take_device(cluster, alice, other):
-    """A volume, and its device, which shows ``other`` now, while no konnector runs; whoever else looks for a free
-    device may be faster to take it.
+    """A volume, and its device, which shows ``other`` now, while no konnector runs; another process that searches a
+    free device may be faster to take it.
     """
     for _ in range(5):
         volume = alice.create()

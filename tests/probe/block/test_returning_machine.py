@@ -32,7 +32,7 @@ def admin(cluster):
 
 @pytest.fixture
 def shared(cluster, admin, eventually):
-    """The owner of volumes on the share, which nothing fences."""
+    """The owner of volumes on the share, which is not fenced."""
     eventually(lambda: any(one["name"].endswith("#nfs") for one in admin.client.pools()), limit=SOON)
     admin.client.collection("/volumes/tiers").create({"name": "shared", "fabric": "nfs"})
     with VolumeOwner(cluster, "alice") as owner:
@@ -41,7 +41,7 @@ def shared(cluster, admin, eventually):
 
 
 def switch_off(cluster):
-    """All of the first node's volumes end, and its konnector: as its machine does."""
+    """Stop the first node's konnector and all of its volumes, as its machine does."""
     cluster.kill("konnector")
     release(cluster.layout)
     assert not any(one.is_dir() for one in run_folder(cluster.layout).iterdir())
@@ -60,7 +60,7 @@ def first_bytes(device):
 
 
 def shown(cluster, volume):
-    """As the konnector of the first node has it; None while it does not answer."""
+    """The volume at the konnector of the first node; None while it does not answer."""
     with contextlib.suppress(PeerError):
         return next((one for one in konnector(cluster.layout).list() if one["volume"] == volume), {})
 

@@ -1,4 +1,4 @@
-"""What the back end stores is exactly what the filters make of it, and another konnector reads the same volume."""
+"""The back end stores exactly the output of the filters, and another konnector reads the same volume."""
 
 import hashlib
 import os
@@ -10,7 +10,7 @@ from tests.support.block.volumes import VolumeOwner, konnector, stored, volume_c
 
 from sluice_aio.keystone import seed
 
-#: Filter → what it makes of each byte value on a write.
+#: Filter → its output for each byte value on a write.
 TABLES = {
     "nop": bytes(range(256)),
     "xor": bytes(value ^ 7 for value in range(256)),
@@ -38,7 +38,7 @@ def alice(cluster, admin):
 
 
 def blocks(size):
-    """The content: blocks that differ from each other and from what any filter makes of one of them."""
+    """The content: blocks that differ from each other and from the output of any filter for one of them."""
     return (random.Random(number).randbytes(MIB) for number in range(size // MIB))
 
 
@@ -54,7 +54,7 @@ def write(device, size):
 
 
 def digest(device, size):
-    """The md5 of what a device shows."""
+    """The md5 of a device's bytes."""
     found = hashlib.md5()
     with open(device, "rb", buffering=0) as file:
         for _ in range(size // MIB):
@@ -63,7 +63,7 @@ def digest(device, size):
 
 
 def assert_stored(image, size, stack):
-    """The back end's file holds the content as the filters of ``stack`` make it, in the written order."""
+    """The back end's file has the output of the filters of ``stack`` for the content, in the written order."""
     with open(image, "rb") as file:
         for number, block in enumerate(blocks(size)):
             for keyword in stack:
@@ -98,7 +98,7 @@ def test_filters_are_passed_in_order_on_writes_and_reversed_on_reads(cluster, ad
     size = 64 * MIB
 
     def use(node, how):
-        """What ``how`` finds on the device that a node shows; the back end holds the transformed content then."""
+        """The result of ``how`` on the device of a node; the back end has the transformed content then."""
         attachment = attach(cinder, volume)
         wanted = {"project": "acme", "connection": attachment.connection_info, "attachment": attachment.id}
         steps = [{"keyword": one, "params": PARAMS[one]} for one in stack]

@@ -1,4 +1,4 @@
-"""Taking Sluice out while there are volumes: Cinder alone has the bytes of each as its user wrote them."""
+"""Removal of Sluice while there are volumes: Cinder alone has the bytes of each as its user wrote them."""
 
 import json
 import os
@@ -37,15 +37,15 @@ def admin(cluster):
 
 @pytest.fixture
 def alice(cluster, admin, eventually):
-    """A member for whom there is a tier in a back end that stays: Cinder's own driver of a share."""
+    """A member with a tier in a back end that stays: Cinder's own driver of a share."""
     eventually(lambda: any(one["name"].endswith("#nfs") for one in admin.client.pools()), limit=60)
     for name, fabric in (("silver", "nfs"), ("gold", "nbd")):
         admin.client.collection("/volumes/tiers").create({"name": name, "fabric": fabric})
-    return VolumeOwner(cluster, "alice")  # what is left at the end is Cinder's
+    return VolumeOwner(cluster, "alice")  # the remaining volumes are Cinder's
 
 
 def program(cluster, owner, folder):
-    """The client as somebody starts it."""
+    """The client's command line."""
     token = folder / f"token-{id(owner)}"
     token.touch(mode=0o600)
     token.write_text(owner.cinder.client.session.get_token(), encoding="utf-8")
@@ -81,7 +81,7 @@ def test_after_the_documented_steps_cinder_alone_has_every_byte(cluster, admin, 
     def said(command, documented):
         return json.loads(ask(f"{command} -f json", documented))
 
-    # 1. what volumes that are attached for the first time store, and 2. what filters have changed
+    # 1. bytes of volumes that are attached for the first time, and 2. bytes that filters have changed
     admin.client.delete_policy(policy, wait=10)
     documented = "sluice volume show data1"
     assert said(f"sluice volume show {plain}", documented)["filters"] == []
@@ -96,7 +96,7 @@ def test_after_the_documented_steps_cinder_alone_has_every_byte(cluster, admin, 
     subprocess.run(["dd", f"if={device}", f"of={target}", *COPY], check=True, capture_output=True)
     for command in ("detach data1 --wait", "detach data1-plain --wait", "delete data1 --wait"):
         ask(f"sluice volume {command}")
-    # 3. what is attached, 4. tiers
+    # 3. attached volumes, 4. tiers
     attached = [one for one in said("sluice volume list", "sluice volume list") if one["Node"]]
     assert [one["ID"] for one in attached] == [plain]
     ask(f"sluice volume detach {plain} --wait", "sluice volume detach data1 --wait")

@@ -1,6 +1,6 @@
 """The panel *Bandwidth*: what is missing in words, plots of tenants, nodes and devices, objectives set and unset.
 
-The API is one whose answers the tests write, but in the journey at the end, whose cluster is live.
+The tests define the API's responses, except in the journey at the end, on a live cluster.
 """
 
 import json
@@ -16,7 +16,7 @@ from tests.support.cluster.steady_requests import Steadily
 from sluice_aio.keystone import seed
 from sluice_aio.keystone.http import KeystoneHttp, swift_client
 
-#: Milliseconds until what was measured is drawn.
+#: Milliseconds until measured values are drawn.
 DRAWN = 40_000
 
 
@@ -48,7 +48,7 @@ def test_what_is_missing_of_floors_is_said_in_words(panel, fake_api):
     words = page.locator(".sluice-shortfalls").inner_text()
     assert "acme is promised 30 MB/s of downloads under the storage policy gold." in words
     assert "8 MB/s are missing. 21 MB/s are moved." in words
-    assert "nothing is used" not in words  # the flow has said it of its objective
+    assert "nothing is used" not in words  # the flow's row has shown it already
     assert "Downloads, at least" in page.locator(".sluice-objectives").inner_text()
     panel.picture("bandwidth")
     assert panel.violations() == []

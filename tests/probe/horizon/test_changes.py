@@ -1,4 +1,4 @@
-"""Who changed what in the dashboard, the way back with its plan, and where data lie."""
+"""The authors of changes in the dashboard, the way back with its plan, and the locality of data."""
 
 import pytest
 from tests.support.browser.browser import NARROW, WIDE
@@ -10,7 +10,7 @@ SECOND = f"FOR CONTAINER 'acme/{NAME}' DO SET noop"
 
 @pytest.fixture
 def ada(dashboard):
-    """The API as an administrator sees it, beside the browser, which is logged in as the same."""
+    """The API for an administrator, beside the browser, which is logged in as the same user."""
     dashboard.login("ada")
     with dashboard.client("ada") as client:
         yield client

@@ -10,7 +10,7 @@ from sluice_client import ApiError
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 ROT13 = (EXAMPLES / "rot13.py").read_text()
-#: Reads nothing of what it has written itself.
+#: Cannot read objects that it has written itself.
 FORGETFUL = ROT13.replace("self.left -= len(data)\n        return", "self.left -= len(data)\n        return b'x' +")
 SECOND = ROT13.replace('"rotate letters"', '"rotate letters by thirteen"')
 
@@ -24,7 +24,7 @@ def ada(dashboard):
 
 @pytest.fixture
 def client(dashboard):
-    """The API as an administrator has it; what tests have uploaded is forgotten afterwards."""
+    """The API for an administrator; uploads of tests are deleted afterwards."""
     with dashboard.client("ada") as made:
         yield made
         for target, keyword in (("acme/docs", "compression"), ("acme/docs", "rot13")):
@@ -48,12 +48,12 @@ def choose(page, code, name="rot13.py"):
 
 
 def state(page):
-    """What the page shows, without what a screen reader is told."""
+    """The state on the page, without the text for screen readers."""
     return page.locator("#section-state")
 
 
 def submit(page, url):
-    """Press the button of the form, and wait for the page that follows."""
+    """Press the button of the form, and wait for the next page."""
     page.click("form.sluice-form button[type=submit]")
     try:
         page.wait_for_url(url, timeout=60_000)
@@ -62,7 +62,7 @@ def submit(page, url):
 
 
 def look(dashboard, name):
-    """Axe, and pictures at both widths."""
+    """Run Axe, and take pictures at both widths."""
     assert dashboard.violations() == []
     dashboard.picture(name)
     dashboard.page.set_viewport_size(NARROW)

@@ -1,4 +1,4 @@
-"""Pages of code when the API is away, answers with what others have named, or allows little."""
+"""Pages of code when the API is unreachable, returns names of other users, or allows little."""
 
 import pytest
 from tests.support.browser.answers import OPERATIONS, node, say_nodes
@@ -8,7 +8,7 @@ from tests.support.browser.fake_api import error_body
 SCRIPT = '<img src=x onerror="document.title=666"><script>document.title=666</script>{$ 7*191 $}{{ 7*191 }}'
 #: The same without a slash, which no name of a filter has.
 NAME = '<img src=x onerror="document.title=666">{$ 7*191 $}'
-#: Page → the section of it that shows what others have named.
+#: Page → the section of it that shows names of other users.
 PAGES = {
     "": "list",
     "filters/shout/": "state",
@@ -60,7 +60,7 @@ def test_a_page_keeps_what_it_shows_while_the_api_is_away_and_forms_say_so(admin
 
 
 def offered(dashboard):
-    """The buttons that some page has, by what they begin with."""
+    """The buttons of the pages, by their beginnings."""
     found = set()
     for path in PAGES:
         dashboard.open(f"/sluice/code/{path}")
@@ -73,7 +73,7 @@ def test_nobody_is_shown_a_button_that_the_rules_forbid(admin, fake_api):
     assert offered(admin) == BUTTONS
     reading = {name: name.partition(":")[2] in ("list", "show", "instances") for name in OPERATIONS}
     fake_api.say("GET /permissions", {"permissions": {**reading, "filters:upload": True, "filters:native": False}})
-    admin.login("ada")  # the permissions of the last token are remembered
+    admin.login("ada")  # the permissions of the last token are cached
     assert offered(admin) == {"Upload"}
 
 

@@ -1,7 +1,7 @@
-"""Every page that Horizon has registered for us: what it does in the browser, and to whom it is open.
+"""Every page that Horizon has registered for Sluice: its behaviour in the browser, and its users.
 
-The list of pages comes from Horizon, so that a new panel is walked without a line here; ``pages.PARAMETERS`` say what
-parameters of URLs are, and ``answers.well`` what the API answers.
+The list of pages comes from Horizon, so that a new panel is tested without a line here; ``pages.PARAMETERS`` has the
+parameters of URLs, and ``answers.well`` the API's responses.
 """
 
 import re
@@ -14,7 +14,7 @@ from tests.support.browser.pages import registered_pages
 
 SCRIPT = """<img src=x onerror="window.ran=1"><script>window.ran=1</script>'"{$ 7*191 $}{{ 7*191 }}"""
 PRODUCT = "1337"
-#: Fields of answers whose text others choose; a panel adds those that it shows.
+#: Fields of responses whose text other users choose; a panel adds its own.
 CHOSEN = frozenset(
     {
         "account",
@@ -35,9 +35,9 @@ CHOSEN = frozenset(
 #: As those of policies in ``answers.py``.
 IDENTIFIER = re.compile(r"p\d+")
 LONGER_THAN_A_SECTION = 6_000
-#: A page of Horizon's that everybody has.
+#: A page of Horizon's that every user has.
 STOCK = "/settings/"
-#: User → the dashboard that is theirs.
+#: User → the dashboard of that user.
 USERS = {"admin": "sluice", "alice": "sluice_project"}
 
 
@@ -47,7 +47,7 @@ def pages(horizon_alone):
 
 
 def shown(pages, dashboard):
-    """Those that are HTML."""
+    """The pages that are HTML."""
     return [
         one for one in pages if one.kind in ("PageView", "ActionView") and one.name.startswith(f"horizon:{dashboard}:")
     ]
@@ -83,7 +83,7 @@ def material_dashboard(horizon_alone, fake_api, material, chromium, pictures):
 
 
 def faults_of_pages(dashboard, pages, user, theme):
-    """What is wrong, by page, theme and width, but what is wrong with a page of Horizon's own."""
+    """The faults by page, theme and width, except those that a page of Horizon's own has, too."""
     dashboard.login(user)
     dashboard.findings.clear()
     dashboard.open(STOCK)
@@ -99,7 +99,7 @@ def faults_of_pages(dashboard, pages, user, theme):
 
 
 def look_at(dashboard, page, size, name):
-    """What is wrong with a page; its picture has this name."""
+    """The faults of a page; its picture has this name."""
     dashboard.page.set_viewport_size(size)
     dashboard.findings.clear()
     dashboard.open(page.url())
@@ -160,7 +160,7 @@ def test_script_in_whatever_tenants_name_is_shown_as_text(fake_dashboard, fake_a
 
 
 def with_script(body):
-    """A body of the API with script in every text that tenants, or others without rights, choose."""
+    """A response with script in every text that tenants, or other users without rights, choose."""
     if isinstance(body, dict):
         return {
             name: f"{value}{SCRIPT}" if name in CHOSEN and is_text(value) else with_script(value)
@@ -170,7 +170,7 @@ def with_script(body):
 
 
 def is_text(value):
-    """The API makes identifiers itself; some stand under a name that is a sentence elsewhere."""
+    """Whether the field is text: the API creates identifiers itself; some have a field name of texts elsewhere."""
     return isinstance(value, str) and not IDENTIFIER.fullmatch(value)
 
 

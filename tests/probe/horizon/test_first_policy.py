@@ -1,4 +1,4 @@
-"""The first journey of a new administrator: helped with a typo, saved, seen to fire under load, taken back."""
+"""The first journey of a new administrator: a typo corrected, a policy saved, fired under load, deleted."""
 
 import time
 
@@ -10,9 +10,9 @@ from sluice_aio.keystone.http import KeystoneHttp, swift_client
 TYPO = "FOR TENANT acme WHEN PUT_SEC > 3 DO SET compression TRANSIENT"
 #: Seconds that the whole journey may take.
 LIMIT = 180
-#: Milliseconds from key to key, as somebody types.
+#: Milliseconds between keys, as a user types.
 KEY = 40
-#: Milliseconds until a policy fires under load, and until what was measured is drawn.
+#: Milliseconds until a policy fires under load, and until measured values are drawn.
 FIRES = 40_000
 
 

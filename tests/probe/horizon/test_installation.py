@@ -1,7 +1,7 @@
 """The panels are installed into a stock Horizon as ``docs/admin/dashboard.md`` says, and removed again.
 
 Given a copy of Horizon's environment, a wheel of this clone is installed into it with its extra, and enabled files are
-copied; and then all of that is taken back.
+copied; then all of that is removed.
 """
 
 import hashlib
@@ -60,14 +60,14 @@ def packages(python):
 
 
 def content(python):
-    """Path and digest of every file, but those of bytecode."""
+    """Path and digest of every file, except those of bytecode."""
     root = packages(python)
     files = (path for path in root.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     return {str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
 def install(python, wheel):
-    """As the page says; what was copied."""
+    """Install as the page says; return the copied files."""
     pip(python, "install", "--no-compile", f"{wheel}[horizon]")
     plugin, local = packages(python) / "sluice_dashboard", packages(python) / "openstack_dashboard" / "local"
     copied = []
@@ -78,7 +78,7 @@ def install(python, wheel):
 
 
 def statuses(horizon, shared):
-    """Of the pages for the administrator of the cluster at ``shared``, whose Keystone ``horizon`` asks."""
+    """Statuses of the pages for the administrator of the cluster at ``shared``, whose Keystone ``horizon`` uses."""
     address = horizon.layout.url("horizon")
     with requests.Session() as session:
         page = session.get(f"{address}/auth/login/", timeout=30).text

@@ -1,6 +1,6 @@
-"""What follows by itself: as often as it may, with what one is typing kept, and with words when it cannot.
+"""Sections that refresh by themselves: at the allowed rate, keeping typed text, and with a message on failure.
 
-The API is one whose answers the tests write.
+The tests define the API's responses.
 """
 
 import itertools
@@ -11,7 +11,7 @@ import pytest
 from tests.support.browser.answers import event, node, say_nodes
 from tests.support.browser.fake_api import error_body
 
-#: Milliseconds after which the overview has asked for each of its sections.
+#: Milliseconds after which the overview has requested each of its sections.
 ROUND = 7_000
 SCRIPT = '<img src=x onerror="document.title=666"><script>document.title=666</script>{$ 7*191 $}{{ 7*191 }}'
 
@@ -111,7 +111,7 @@ def test_no_token_is_in_the_log(overview, fake_api, horizon_alone):
 
 
 def session_of(dashboard):
-    """The session's cookie, whose end Horizon moves when the session is extended."""
+    """The session's cookie, whose expiry Horizon moves when the session is extended."""
     (found,) = (one for one in dashboard.context.cookies() if one["name"] == "sessionid")
     return {name: found[name] for name in ("value", "expires")}
 

@@ -1,4 +1,4 @@
-"""The list of 10,000 policies: how soon its first page is shown, and how long the API takes for it.
+"""The list of 10,000 policies: the time until its first page is shown, and the API's part of it.
 
 The API, Keystone and Horizon are real; the policies, their states and the reports of nodes are written to Redis.
 """
@@ -20,7 +20,7 @@ from sluice_core.store.store import Store
 
 pytestmark = pytest.mark.alone
 POLICIES = 10_000
-#: Seconds, of the median of some visits, and of 95 in 100 answers.
+#: Seconds, of the median of some visits, and of 95 in 100 responses.
 SHOWN_WITHIN = 1.5
 ANSWERED_WITHIN = 0.2
 

@@ -1,4 +1,4 @@
-"""Loads of a live cluster in the panel *Monitoring*: CollectD's beside those of tenants, and a project's own alone."""
+"""Loads of a live cluster in the panel *Monitoring*: CollectD's beside those of tenants, and only a project's own."""
 
 import pytest
 from tests.support.cluster.collectd import CollectdDaemon
@@ -7,7 +7,7 @@ from tests.support.cluster.steady_requests import Steadily
 from sluice_aio.keystone import seed
 from sluice_aio.keystone.http import KeystoneHttp, swift_client
 
-#: Milliseconds until what is measured is drawn.
+#: Milliseconds until measured values are drawn.
 DRAWN = 60_000
 ADMINISTRATORS = "/sluice/monitoring/"
 PROJECTS = "/sluice_project/monitoring/"
@@ -15,7 +15,7 @@ PROJECTS = "/sluice_project/monitoring/"
 
 @pytest.fixture
 def load(horizon_cluster):
-    """Alice reads her container all the time."""
+    """Alice reads her container continuously."""
     password, project, _ = seed.PEOPLE["alice"]
     token = KeystoneHttp(horizon_cluster.keystone_url).login("alice", password, project)
     swift = swift_client(horizon_cluster.proxy_url, token)
@@ -39,7 +39,7 @@ def wait_for_values(dashboard, title):
 
 
 def drawn(dashboard, url):
-    """Label → values of what the plot at ``url`` has."""
+    """Label → values of the plot at ``url``."""
     response = dashboard.page.request.get(dashboard.url + url, max_redirects=0)
     assert response.status == 200, response.text()
     return {one["label"]: [value for _, value in one["points"] if value] for one in response.json()["series"]}

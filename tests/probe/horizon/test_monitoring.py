@@ -1,4 +1,4 @@
-"""The panel *Monitoring*: nodes beside loads on one time axis, a link to what is shown, and nodes that are no more."""
+"""The panel *Monitoring*: nodes beside loads on one time axis, a link to the view, and removed nodes."""
 
 import csv
 import io
@@ -117,7 +117,7 @@ def test_who_may_not_change_nodes_is_shown_no_button_for_it(panel, fake_api):
     allowed = {**fake_api.answers["GET /permissions"].body["permissions"], "nodes:forget": False, "nodes:adopt": False}
     fake_api.say("GET /permissions", {"permissions": allowed})
     say_nodes(fake_api, node("node1", state="stale_history"), node("node2", state="away"))
-    panel.login("admin")  # with a new token, of which nothing is known
+    panel.login("admin")  # with a new token, without cached permissions
     panel.open(INDEX)
     panel.page.locator("#section-nodes", has_text="does not report").wait_for()
     assert panel.page.locator(".sluice").get_by_role("link", name="Forget").count() == 0

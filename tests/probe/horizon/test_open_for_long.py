@@ -1,4 +1,4 @@
-"""A live page that stays open: its memory stays, and it asks no more than once a second.
+"""A live page that stays open: its memory stays, and it requests at most once a second.
 
 A minute by default, ten with ``make browser-soak``.
 """
@@ -9,7 +9,7 @@ import time
 from tests.support.browser.answers import event, node, say_nodes
 
 SECONDS = float(os.environ.get("SLUICE_OPEN_SECONDS", "60"))
-#: Of the heap after garbage collection, beside what is noise in a browser.
+#: Growth of the heap after garbage collection, beside the noise of a browser.
 GROWTH = 1.1
 NOISE = 1_000_000
 
@@ -19,7 +19,7 @@ def test_a_page_that_stays_open_neither_grows_nor_asks_more_than_once_a_second(f
     fake_dashboard.login("admin")
     devtools = page.context.new_cdp_session(page)
     devtools.send("Performance.enable")
-    page.wait_for_timeout(15_000)  # what is made once is made
+    page.wait_for_timeout(15_000)  # objects that are created once exist then
     heap, nodes = used(devtools)
     fake_dashboard.findings.clear()
     began = time.monotonic()
@@ -39,14 +39,14 @@ def test_a_page_that_stays_open_neither_grows_nor_asks_more_than_once_a_second(f
 
 
 def change(api, turn):
-    """Other values each second, as many of them."""
+    """Other values each second, always the same number of them."""
     say_nodes(api, node("node1"), node("node2", state=("ok", "away")[turn % 2]))
     events = [event(number) for number in range(turn, turn + 8)]
     api.say("GET /events", {"events": events, "next_marker": None, "last": f"{turn}-0"})
 
 
 def used(devtools):
-    """Bytes of the heap and nodes of documents, without what nobody refers to."""
+    """Bytes of the heap and nodes of documents, without unreferenced ones."""
     devtools.send("HeapProfiler.collectGarbage")
     found = {one["name"]: one["value"] for one in devtools.send("Performance.getMetrics")["metrics"]}
     return found["JSHeapUsedSize"], found["Nodes"]

@@ -1,4 +1,4 @@
-"""A member rules the policies of its project in the dashboard of a live cluster, and is told what it may not."""
+"""A member manages the policies of its project in the dashboard of a live cluster, and sees what is forbidden."""
 
 import pytest
 
@@ -21,7 +21,7 @@ def field(panel):
 
 
 def press(panel, action, confirm=""):
-    """Follow the button of an action, and confirm it by the one of its page."""
+    """Press the button of an action, and confirm it on its page."""
     panel.page.get_by_role("link", name=action, exact=True).first.click()
     if confirm:
         panel.page.get_by_role("button", name=confirm, exact=True).click()

@@ -1,4 +1,4 @@
-"""Panels are for whom the API says they are, whatever roles Horizon knows of."""
+"""Panels are shown to the users that the API names, whatever roles Horizon knows."""
 
 import pytest
 from tests.support.browser.answers import OPERATIONS

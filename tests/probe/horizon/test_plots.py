@@ -1,4 +1,4 @@
-"""Plots in a browser, whose JSON the tests write; the figure is that of the template."""
+"""Plots in a browser, whose JSON the tests define; the figure is that of the template."""
 
 import json
 import re
@@ -27,7 +27,7 @@ def figure_html(given):
 
 @pytest.fixture
 def figure(fake_dashboard):
-    """Puts a figure into the overview whose URL is answered with the newest of what is appended to `answers`."""
+    """Puts a figure into the overview whose URL returns the newest item of `answers`."""
     page = fake_dashboard.page
     fake_dashboard.login("admin")
 
@@ -72,7 +72,7 @@ def test_a_gap_is_not_drawn_as_a_line(figure, fake_dashboard):
 
 
 def drawn(shown):
-    """Columns of pixels in which the colour of the first series is."""
+    """Columns of pixels with the colour of the first series."""
     return shown.locator("canvas").evaluate(
         """canvas => {
           const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;

@@ -1,6 +1,6 @@
-"""The panel of policies: what the list finds, how the editor helps, what a policy's page shows, who is offered what.
+"""The panel of policies: searches in the list, help of the editor, a policy's page, actions by user.
 
-The API is one whose answers the tests write.
+The tests define the API's responses.
 """
 
 import pytest
@@ -40,7 +40,7 @@ def field(dashboard):
 
 
 def problems(dashboard):
-    """What is wrong with the text, below the field."""
+    """The errors of the text, below the field."""
     return dashboard.page.locator("#policy-problems")
 
 

@@ -1,6 +1,6 @@
-"""The panel *Registry*: groups and their members, terms, aliases, stereotypes and where they are applied.
+"""The panel *Registry*: groups and their members, terms, aliases, stereotypes and their applications.
 
-The API is one whose answers the tests write, but in the journeys at the end, whose cluster is live.
+The tests define the API's responses, except in the journeys at the end, on a live cluster.
 """
 
 import json

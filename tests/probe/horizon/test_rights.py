@@ -1,4 +1,4 @@
-"""A member and a stranger walk through all URLs of the dashboard of a live cluster: refused, or their own.
+"""A member and a member of another project open all URLs of a live cluster's dashboard: refused, or their own data.
 
 Given a policy of the project acme, alice is a member of acme and ulf one of umbrella.
 """
@@ -7,7 +7,7 @@ import pytest
 from tests.support.browser.pages import PARAMETERS, registered_pages
 
 POLICY = "FOR CONTAINER acme/hidden-ledger DO SET noop"
-#: What nobody outside of acme may read.
+#: Texts that users outside acme must not read.
 SECRET = "hidden-ledger"
 
 
@@ -18,7 +18,7 @@ def pages(horizon_cluster):
 
 @pytest.fixture
 def things(dashboard):
-    """Parameters of URLs that lead to acme's things."""
+    """Parameters of URLs of acme's objects."""
     with dashboard.client("ada") as client:
         created = client.create_policy(POLICY, wait=10)
         yield {**PARAMETERS, "policy_id": created["id"]}
@@ -55,7 +55,7 @@ def test_a_member_sees_what_is_its_projects_and_a_stranger_nothing_of_it(dashboa
 
 
 def test_a_reader_is_shown_no_link_to_a_form(dashboard, pages, things):
-    """The API would refuse it whatever changes something."""
+    """The API would refuse every change."""
     dashboard.login("rita")
     forms = {one.url(things) for one in pages if one.kind == "ActionView"}
     offered = []

@@ -1,4 +1,4 @@
-"""Uploads through Horizon: 60 MB with progress, a connection that is cut, and an API that is away."""
+"""Uploads through Horizon: 60 MB with progress, a connection that is cut, and an unreachable API."""
 
 import asyncio
 import http.client
@@ -15,13 +15,13 @@ from sluice_aio.base.ports import HOST
 from sluice_client import ApiError
 
 LARGE = 60_000_000
-#: Bytes a second at which the browser sends, so that there is time to cut it.
+#: Bytes per second at which the browser sends, so that there is time to cut it.
 SPEED = 15_000_000
-#: Bytes that Horizon's memory may grow by while it takes :data:`LARGE`.
+#: Bytes by which Horizon's memory may grow while it receives :data:`LARGE`.
 GROWTH = 24_000_000
 ADD = "/sluice/code/add/filter/"
 BOUNDARY = "a-boundary"
-#: Keeps what a screen reader hears.
+#: Collects the texts for screen readers.
 LISTEN = """
 window.heard = [];
 new MutationObserver(() => heard.push(document.getElementById('sluice-announcer').textContent))
@@ -31,7 +31,7 @@ new MutationObserver(() => heard.push(document.getElementById('sluice-announcer'
 
 @pytest.fixture
 def large(tmp_path):
-    """A WebAssembly module by its first bytes; the nodes find out that it is none."""
+    """A WebAssembly module by its first bytes; the nodes detect that it is none."""
     path = tmp_path / "large.wasm"
     path.write_bytes(b"\0asm\1\0\0\0" + os.urandom(LARGE - 8))
     return path
@@ -52,7 +52,7 @@ def form(dashboard):
 
 
 def filled(dashboard):
-    """The form for a new filter, filled in but for the file."""
+    """The form for a new filter, filled in except for the file."""
     dashboard.login("ada")
     dashboard.open(ADD)
     dashboard.page.fill("#id_keyword", "large")
@@ -73,7 +73,7 @@ def slow_down(form):
 
 @pytest.fixture
 def connection(horizon_cluster):
-    """The one between browser and Horizon: a port of its own, and what cuts and mends it."""
+    """The connection between browser and Horizon: a port of its own, and functions to cut and restore it."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
@@ -124,7 +124,7 @@ def test_a_large_file_is_sent_with_progress_that_is_heard_and_never_held_in_memo
     page.set_input_files("#id_code", large)
     before = {pid: memory(pid, "VmRSS") for pid in processes(horizon_cluster)}
     for pid in before:
-        Path(f"/proc/{pid}/clear_refs").write_text("5")  # the peak counts from here
+        Path(f"/proc/{pid}/clear_refs").write_text("5")  # the peak is measured from here
     page.click("form.sluice-form button[type=submit]")
     page.wait_for_url("**/sluice/code/filters/large/", timeout=60_000)
     gained = {pid: memory(pid, "VmHWM") - rss for pid, rss in before.items()}

@@ -1,4 +1,4 @@
-"""Pages of volumes before an API whose answers the tests write: what is kept, and how far things are."""
+"""Pages of volumes before an API whose responses the tests define: kept input, and progress."""
 
 import pytest
 from tests.support.browser.fake_api import error_body

@@ -8,7 +8,7 @@ from tests.support.browser.browser import NARROW, WIDE
 from tests.support.browser.dashboard import Dashboard
 
 SCRIPT = '<img src=x onerror="document.title=666">{{ 7*191 }}'
-#: Milliseconds that Cinder and the konnector have.
+#: Milliseconds for Cinder and the konnector.
 PATIENT = 60_000
 
 
@@ -28,7 +28,7 @@ def tab(volumes_cluster, chromium, pictures):
 
 @pytest.fixture(scope="module")
 def gold(volumes_cluster, chromium, pictures, eventually):
-    """A tier that an administrator has made in the dashboard."""
+    """A tier that an administrator has created in the dashboard."""
     made = Dashboard(chromium, volumes_cluster.layout, pictures)
     with made.client("admin") as client:
         eventually(lambda: list(client.pools()), 30)
@@ -61,7 +61,7 @@ def follow(page, name):
 
 
 def look_at(tab, name):
-    """Pictures of a page in both widths, and what axe finds."""
+    """Pictures of a page in both widths, and Axe's findings."""
     assert tab.violations() == []
     tab.picture(name)
     tab.page.set_viewport_size(NARROW)
@@ -71,7 +71,7 @@ def look_at(tab, name):
 
 
 def create(tab, name):
-    """Make a volume by demand; its page."""
+    """Create a volume by demand; return its page."""
     tab.open("/sluice_project/volumes/")
     follow(tab.page, "Create volume")
     tab.page.get_by_label("Name").fill(name)

@@ -1,4 +1,4 @@
-"""For tests of the dividing host: one that divides, on a bus without a broker, and a node that tells it of its load."""
+"""For tests of the host that divides bandwidth: a host on a bus without a broker, and a node that reports its load."""
 
 from __future__ import annotations
 
@@ -37,54 +37,54 @@ class Wire(FakeBus):
         self.host: AllocationService | None = None
 
     def start(self) -> None:
-        """Nothing has to be connected."""
+        """Do nothing: there is no connection."""
 
     async def close(self) -> None:
-        """Nothing was."""
+        """Do nothing: there is no connection."""
 
     def bind(self, pattern: str) -> None:
-        """Messages of ``pattern`` come from now on."""
+        """Deliver messages of ``pattern`` from now on."""
         self.patterns.add(pattern)
 
     def unbind(self, pattern: str) -> None:
-        """They do not any more."""
+        """Deliver them no more."""
         self.patterns.discard(pattern)
 
     def tell(self, told: NodeLoad, body: bytes | None = None) -> None:
-        """A node says something."""
+        """A node publishes a message."""
         key = load_routing_key(told.node)
         if self.host and any(fits(pattern.split("."), key.split(".")) for pattern in self.patterns):
             self.host.receive(key, told.encode() if body is None else body)
 
     def heard(self, node: str) -> list[Shares]:
-        """What ``node`` was told."""
+        """The messages for ``node``."""
         return [Shares.decode(body) for key, body in self.sent if key == shares_routing_key(node)]
 
 
 class Owner(SingleHost):
-    """Owns what it is told to, under a term that grows."""
+    """Owns what a test sets, under a term that grows."""
 
     def __init__(self, owns: bool = True) -> None:
         self.owning = owns
         self.term = 7
 
     def owns(self, name: str) -> bool:
-        """Only the dividing is anybody's."""
+        """Whether it owns the allocation; other names have no owner."""
         return self.owning and name == NAME
 
     def fence(self, names: Iterable[str]) -> dict[str, str]:
-        """As of a team."""
+        """As a team does."""
         return {slot_of(name): f"{self.term} h1" for name in names}
 
     def now(self, owning: bool, host: AllocationService) -> None:
-        """It is taken, or lost."""
+        """Gain or lose the ownership."""
         self.owning = owning
         self.term += owning
         host.check_ownership()
 
 
 class Scene:
-    """One allocating host, and a node that reports its load; their seconds pass :data:`PACE` times as fast."""
+    """One allocating host, and a node that reports its load; their time runs :data:`PACE` times as fast."""
 
     def __init__(self, redis_url: str, owner: Owner | None = None) -> None:
         self.story = HostScenario(redis_url)
@@ -104,7 +104,7 @@ class Scene:
         self.tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Host and node begin."""
+        """Start host and node."""
         self.host.start(self._begin)
         self._begin(self._tell())
 
@@ -120,11 +120,11 @@ class Scene:
             await asyncio.sleep(0.1 / PACE)
 
     async def put(self, *assignments: Any) -> None:
-        """Assignments come into force."""
+        """Set the assignments in force."""
         await self.story.store.commit(Draft("test", puts=assignments))
 
     async def told(self, condition: Callable[[Shares], object]) -> None:
-        """Wait until the node was told such shares."""
+        """Wait until the node got such shares."""
 
         async def holds() -> bool:
             return any(condition(one) for one in self.wire.heard("p1"))
@@ -132,19 +132,19 @@ class Scene:
         await wait_until(holds)
 
     async def stored_report(self) -> BandwidthReport | None:
-        """What is shown now."""
+        """The stored report."""
         raw = await self.story.store.client.get(self.story.store.keys.bandwidth)
         return BandwidthReport.decode(raw) if isinstance(raw, bytes) else None
 
     async def close(self) -> None:
-        """All ends."""
+        """Stop host and node."""
         await cancel_tasks(self.tasks, again=0.2)
         await self.host.close()
         await self.story.store.close()
 
 
 def scene(redis_url: str, tell: Callable[[Scene], Awaitable[None]], owner: Owner | None = None) -> None:
-    """Play what ``tell`` does with a scene."""
+    """Run ``tell`` with a scene."""
 
     async def test() -> None:
         made = Scene(redis_url, owner)

@@ -1,7 +1,7 @@
-"""For tests of what divides: assignments in short, and a small cluster that moves what it may.
+"""For tests of the allocation: short assignments, and a small cluster that moves as many bytes as it may.
 
-The cluster has a virtual clock.  Each second every flow moves what its clients ask for and its shares allow, at most
-what each node really carries, and all nodes tell what happened.
+The cluster has a virtual clock.  Each second every flow moves the bytes that its clients request and its shares allow,
+at most what each node can carry, and all nodes report the result.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from sluice_core.messages.policies import CLUSTER, Assignment, Target
 from sluice_core.testing import assignment
 
 MB = 1e6
-#: Transfers of one tenant at one proxy, where the test does not say.
+#: Transfers of one tenant at one proxy, unless the test sets another number.
 TRANSFERS = 4.0
 
 
 def bandwidth_policy(
     path: str, assignment_id: str = "", place: str = PROXY, target: Target | None = None, **params: Any
 ) -> Assignment:
-    """What ``SET bandwidth`` compiles to; its policy is called as the path, numbers are MB/s."""
+    """The assignment of ``SET bandwidth``; its policy is named by the path, numbers are MB/s."""
     given = {name: value * MB if isinstance(value, int | float) else value for name, value in params.items()}
     return assignment(
         assignment_id or f"{path}.0", path, "bandwidth", BANDWIDTH, params=given, place=place, target=target
@@ -39,14 +39,14 @@ def bandwidth_policy(
 
 
 def replication_cap(rate: float) -> Assignment:
-    """What ``SET replication WITH max_bw=`` compiles to, in MB/s."""
+    """The assignment of ``SET replication WITH max_bw=``, in MB/s."""
     target = Target(CLUSTER, "all")
     params = {"max_bw": rate * MB}
     return assignment("cap.0", "", "replication", REPLICATION, params=params, place=STORAGE_NODE, target=target)
 
 
 def node_load(node: str, number: int, *rows: Load, started: float = 1.0, **more: Any) -> NodeLoad:
-    """What ``node`` tells."""
+    """The report of ``node``."""
     return NodeLoad(node, float(number), started, number, rows=rows, **more)
 
 
@@ -58,7 +58,7 @@ def flow_row(account: str, moved: float, side: str = PROXY, **more: Any) -> Load
 
 @lru_cache(maxsize=2)
 def report_of(made: AllocationRound) -> BandwidthReport:
-    """The report of a round with the rows of idle floors in it, as the API shows it."""
+    """The report of a round with the rows of idle floors, as the API shows it."""
     report, promises = made.reports
     return report.with_idle(promises)
 
@@ -82,7 +82,7 @@ class FlowStat(NamedTuple):
 
 
 def flow_stat(loads: NodeLoads, node: str, side: str, flow: Flow) -> FlowStat | None:
-    """What is known of a flow on one side of one node."""
+    """The figures of a flow on one side of one node."""
     stats = loads.nodes[node].stats
     at = np.flatnonzero(stats.flow_sides == loads.flow_index.flow_side(side, flow))
     return FlowStat(*stats.values[:, at[0]].tolist()) if len(at) else None
@@ -90,10 +90,10 @@ def flow_stat(loads: NodeLoads, node: str, side: str, flow: Flow) -> FlowStat | 
 
 @dataclass
 class Cluster:
-    """Proxies and storage nodes, by name → what they carry (MB/s) and say that they carry.
+    """Proxies and storage nodes, by name → what they can carry (MB/s) and what they report.
 
-    ``asks`` maps a tenant to what its clients ask for at each proxy (MB/s, infinite: all that they get), ``lies`` to
-    the part of its bytes on each storage node.
+    ``asks`` maps a tenant to the rate that its clients request at each proxy (MB/s, infinite: all that they get),
+    ``lies`` to the part of its bytes on each storage node.
     """
 
     proxies: dict[str, float]
@@ -109,11 +109,11 @@ class Cluster:
     last: AllocationRound | None = None
 
     def set_policies(self, *assignments: Assignment) -> None:
-        """Exactly these are in force."""
+        """Set exactly these policies."""
         self.allocator.objectives.replace(assignments)
 
     def run(self, seconds: int) -> dict[str, float]:
-        """Tenant → what it moved in the last second, in MB/s."""
+        """Tenant → its bytes in the last second, in MB/s."""
         moved: dict[str, float] = {}
         for _ in range(seconds):
             moved = self._second()
@@ -158,7 +158,7 @@ class Cluster:
         return lies.get(name, 0.0) * self.copies
 
     def _hold(self, moves: dict[tuple[str, str], float]) -> None:
-        """No node moves more than it can; who asks for less than an equal part gets it."""
+        """Limit each node to its capacity; a flow below an equal part gets all it requests."""
         for _ in range(3):
             for name, carries in self.proxies.items():
                 here = {key: moved for key, moved in moves.items() if key[1] == name}

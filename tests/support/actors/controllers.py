@@ -26,7 +26,7 @@ class It(Controller):
     def compute_assignments(self, observation):
 """
 
-#: Compresses whatever tenant has more than three PUTs a second; the level tells how many.
+#: Compresses any tenant with more than three PUTs a second; the level is the number.
 BUSY_CODE: Final = """\
 for path, value in observation.values("PUTS_SEC").items():
     if value > 3:
@@ -34,7 +34,7 @@ for path, value in observation.values("PUTS_SEC").items():
 """
 
 
-#: Seconds between two calls; a host makes more of it, unless a test lets it (``rollout.SHORTEST_PERIOD``).
+#: Seconds between two calls; a host uses a longer period, unless a test allows it (``rollout.SHORTEST_PERIOD``).
 PERIOD: Final = 0.05
 
 
@@ -44,7 +44,7 @@ def code_of(body: str) -> bytes:
 
 
 class Uploads:
-    """Uploads the controller ``busy`` as the API does, and says how it is."""
+    """Uploads the controller ``busy`` as the API does, and returns its state."""
 
     def __init__(self, story: HostScenario, folder: Path) -> None:
         self.story = story
@@ -66,12 +66,12 @@ class Uploads:
         return self.upload
 
     async def report(self, host: Host) -> dict[str, Any]:
-        """How the host says that it is; empty when it does not run there."""
+        """The host's report of its state; empty when it does not run there."""
         said: dict[str, Any] = host.report()["controllers"].get("busy", {})
         return said
 
     async def state(self, host: Host, name: str, reason: str = "", revision: int = 0) -> dict[str, Any]:
-        """Wait until it is in this state, and the reason holds these words."""
+        """Wait until it is in this state, and the reason contains these words."""
 
         async def condition() -> bool:
             said = await self.report(host)
@@ -95,7 +95,7 @@ class Uploads:
         await self.story.feed(host, {f"AUTH_{name}": value for name, value in values.items()})
 
     async def levels(self) -> dict[str, Any]:
-        """Tenant → level that is in force for it."""
+        """Tenant → its level in force."""
         found = await self.story.assignments()
         return {one.target.name: one.params.get("level") for one in found.values()}
 
@@ -109,7 +109,7 @@ class Uploads:
         await wait_until(condition)
 
     async def keep_feeding(self, host: Host, **values: float) -> None:
-        """A window each tenth of a second; cancel it to end."""
+        """Feed a window each tenth of a second; cancel it to stop."""
         while True:
             await self.feed(host, **values)
             await asyncio.sleep(0.1)
@@ -135,7 +135,7 @@ def run(
 
 
 def alive(pid: int) -> bool:
-    """Whether there is such a process; one that ended and was not waited for is none."""
+    """Whether the process exists; an ended one that was not waited for does not count."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/stat") as stat:
         return stat.read().rpartition(")")[2].split()[0] != "Z"
     return False

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 LIMIT: Final = 20.0
 BUSY: Final = ["metric", "PUTS_SEC", ">", 3]
-#: Nobody listens there: hosts that get their windows by hand need no broker.
+#: An address without a server: hosts that get their windows by hand need no broker.
 NO_BROKER: Final = "amqp://guest:guest@127.0.0.1:1/%2F"
 
 
@@ -43,13 +43,13 @@ def run_scenario(story: Coroutine[Any, Any, T], limit: float = LIMIT) -> T:
 
 
 async def wait_until(condition: Callable[[], Awaitable[object]]) -> None:
-    """Wait until ``condition`` holds in another process; ``run_scenario`` says how long at most."""
+    """Wait until ``condition`` holds in another process; ``run_scenario`` sets the limit."""
     while not await condition():
         await asyncio.sleep(0.005)
 
 
 def settings(redis_url: str, prefix: str, **more: Any) -> dict[str, Any]:
-    """The settings of a host, at their defaults but for what is given."""
+    """The settings of a host, at their defaults except the given ones."""
     values = {option.name: option.default for option in OPTIONS}
     given = {"redis_url": redis_url, "redis_prefix": prefix, "amqp_url": NO_BROKER, "host": "h1", **more}
     return checked({**values, **given}, "test")
@@ -111,7 +111,7 @@ class HostScenario:
             await host.system.idle()
 
     async def assignments(self) -> dict[str, Assignment]:
-        """What is in force, by id."""
+        """The assignments in force, by id."""
         return {one.id: one for one in await self.store.assignments()}
 
     async def has(self, *names: str) -> None:
@@ -155,7 +155,7 @@ class Node:
         self._task = asyncio.get_running_loop().create_task(self._publish())
 
     async def close(self) -> None:
-        """Publish nothing more."""
+        """Stop publishing."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait((self._task,))

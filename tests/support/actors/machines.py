@@ -66,7 +66,7 @@ class Machine:
         self._lab.add(machine).run("systemctl", "start", "sluice-actors")
 
     async def switch_off(self) -> None:
-        """Cut its power: nobody hears of it."""
+        """Cut its power: its connections are not closed."""
         if self.name in self._lab.hosts:
             await asyncio.to_thread(self._lab.cut_power, self.name)
 
@@ -84,9 +84,9 @@ class Machine:
         self._lab.plug(self.name)
 
     async def report(self) -> dict[str, Any]:
-        """What the host of actors said of itself last."""
+        """The last report of its actor host."""
         return (await self._store.hosts()).get(self.name, {})
 
     def log(self) -> str:
-        """What it has logged, before power cuts too."""
+        """Its log, including that before power cuts."""
         return self._log.read_text() if self._log.exists() else ""

@@ -1,4 +1,4 @@
-"""For tests of what depends on ownership alone: a host that owns everything."""
+"""For tests of code that depends only on ownership: a host that owns everything."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections.abc import Iterable
 
 
 class SingleHost:
-    """Everything is ours, for ever."""
+    """Owns everything, forever."""
 
     acting = True
 
     def owns(self, name: str) -> bool:
-        """All names are ours."""
+        """True: it owns all names."""
         return True
 
     def owns_slot(self, slot: str) -> bool:
-        """All slots are ours."""
+        """True: it owns all slots."""
         return True
 
     def fence(self, names: Iterable[str]) -> dict[str, str]:
-        """Nothing: there is nobody else."""
+        """None: there is no other host."""
         return {}
 
     def refused(self, slot: str) -> None:
-        """Never happens without a fence."""
+        """Never called without a fence."""

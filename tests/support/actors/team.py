@@ -1,4 +1,4 @@
-"""For tests and measurements of a team: host processes to kill, nodes with a schedule, a cable to cut."""
+"""For tests and measurements of a team: host processes to kill, nodes with a schedule, a relay to cut."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class HostProcess:
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
-        """Start it; :meth:`joined` says when it is at work."""
+        """Start it; :meth:`joined` returns when it works."""
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         argv = [sys.executable, "-m", "sluice_actors", "--config", str(self._config)]
         with open(self.log, "ab") as log:
@@ -45,7 +45,7 @@ class HostProcess:
         self._process.send_signal(number)
 
     async def end(self, number: Signals = SIGTERM) -> int | None:
-        """End it with a signal; its exit status, None when it was never started."""
+        """Stop it with a signal; return its exit status, None when it was never started."""
         if self._process is None:
             return None
         if self._process.returncode is None:
@@ -54,7 +54,7 @@ class HostProcess:
 
     @property
     def running(self) -> bool:
-        """True while the process lives."""
+        """Whether the process runs."""
         return self._process is not None and self._process.returncode is None
 
     @property
@@ -64,7 +64,7 @@ class HostProcess:
         return self._process.pid
 
     async def report(self) -> dict[str, Any]:
-        """What it said of itself last."""
+        """The last report of its state."""
         return (await self._store.hosts()).get(self.name, {})
 
 
@@ -77,7 +77,7 @@ class ScheduledNodes:
         self._nodes = nodes
         self._publisher = Publisher(amqp_url)
         self._task: asyncio.Task[None] | None = None
-        #: The windows that were published, and when.
+        #: The published windows, and their times.
         self.published: dict[int, float] = {}
 
     async def start(self) -> None:
@@ -87,7 +87,7 @@ class ScheduledNodes:
         self._task = asyncio.get_running_loop().create_task(self._publish())
 
     async def close(self) -> None:
-        """Publish nothing more."""
+        """Stop publishing."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait((self._task,))
@@ -107,7 +107,7 @@ class ScheduledNodes:
 
 
 class Cable:
-    """A TCP connection to some port, which can be cut and mended."""
+    """A TCP connection to some port, which can be cut and restored."""
 
     def __init__(self, port: int) -> None:
         self._target = port
@@ -116,12 +116,12 @@ class Cable:
         self.port = 0
 
     async def start(self) -> None:
-        """Let through, on a port of its own."""
+        """Forward connections, on a port of its own."""
         self._server = await asyncio.start_server(self._through, "127.0.0.1", self.port)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def cut(self) -> None:
-        """End all connections, and refuse others."""
+        """Close all connections, and refuse others."""
         if self._server is not None:
             self._server.close()
             self._server = None

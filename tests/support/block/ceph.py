@@ -2,7 +2,7 @@
 
 An OSD's disk is a sparse file, so that neither LVM nor a device is needed.  All daemons and clients log in with keys
 (cephx), as in production: ``client.admin``, and ``client.cinder``, which uses images.  Each OSD has a copy of each
-object; with one of them the cluster serves on.
+object; the cluster serves with one of them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ROOT: Final = Path(__file__).parents[3]
 _OSDS: Final = ("osd.0", "osd.1")
 #: Placement groups of the pool: enough for both OSDs to be the first of some.
 _GROUPS: Final = 8
-#: Seconds in which a command has answered, and in which the cluster is well.
+#: Seconds in which a command has answered, and in which the cluster is healthy.
 _LIMIT: Final = 60.0
 #: Bytes of an OSD's disk, which is sparse.
 _DISK: Final = 4 << 30
@@ -43,9 +43,9 @@ _CAPABILITIES: Final = {
 
 
 class CephCluster:
-    """A context manager: the cluster serves and has the pool while it is entered, and nothing of it is left then.
+    """A context manager: the cluster serves and has the pool while it is entered, and is removed afterwards.
 
-    :param folder: where all of it lies; a short path, since sockets are in it
+    :param folder: of all its files; a short path, since sockets are in it
     """
 
     def __init__(self, folder: Path) -> None:
@@ -66,9 +66,9 @@ class CephCluster:
         self.stop()
 
     def run(self, *command: str) -> str:
-        """What a program of Ceph's prints, run as ``client.admin``.
+        """The output of a program of Ceph's, run as ``client.admin``.
 
-        :raises PeerError: with what it said, when it fails or does not end
+        :raises PeerError: with its output, when it fails or does not end
         """
         words = [command[0], "--conf", str(self.conf), *command[1:]]
         try:
@@ -80,7 +80,7 @@ class CephCluster:
         return done.stdout
 
     def ask(self, *command: str) -> Any:
-        """What ``ceph`` answers to a command."""
+        """The response of ``ceph`` to a command."""
         return json.loads(self.run("ceph", *command, "--format", "json"))
 
     def key(self, name: str = f"client.{CEPH_USER}") -> str:
@@ -88,7 +88,7 @@ class CephCluster:
         return str(self.ask("auth", "get", name)[0]["key"])
 
     def kill_osd(self, number: int) -> None:
-        """Kill an OSD, as a fault would."""
+        """Kill an OSD."""
         self._daemons[f"osd.{number}"].kill()
 
     def start_osd(self, number: int) -> None:
@@ -96,7 +96,7 @@ class CephCluster:
         self._daemons[f"osd.{number}"].start()
 
     def wait_degraded(self) -> None:
-        """Return when an OSD is known to be dead, and its copies to be missing."""
+        """Return when Ceph knows that an OSD is down, and its copies are missing."""
 
         def is_degraded() -> bool:
             return self.ask("osd", "stat")["num_up_osds"] < len(_OSDS) and not self._is_well()
@@ -108,7 +108,7 @@ class CephCluster:
         self._wait("is not well", self._is_well)
 
     def stop(self) -> None:
-        """End all daemons: an OSD without a monitor ends late."""
+        """Stop all daemons: an OSD without a monitor stops late."""
         with ThreadPoolExecutor() as together:
             list(together.map(Child.stop, [self._daemons[name] for name in _OSDS if name in self._daemons]))
         for name in ("mgr.x", "mon.x"):
@@ -130,7 +130,7 @@ class CephCluster:
         self._start("mgr.x")
         with ThreadPoolExecutor() as together:
             list(together.map(self._create_disk, range(len(_OSDS))))
-        for name in _OSDS:  # by this thread, with whose end the kernel ends them
+        for name in _OSDS:  # by this thread; the kernel ends them with it
             self._start(name)
         self.run("ceph", "osd", "pool", "create", CEPH_POOL, str(_GROUPS))
         self.run("rbd", "pool", "init", CEPH_POOL)
@@ -186,7 +186,7 @@ class CephCluster:
                 "osd_pool_default_size": str(len(_OSDS)),
                 "osd_pool_default_min_size": "1",
                 "osd_pool_default_pg_autoscale_mode": "off",
-                "mon_osd_min_down_reporters": "1",  # there is but one other
+                "mon_osd_min_down_reporters": "1",  # there is only one other
                 "osd_crush_chooseleaf_type": "0",  # copies on OSDs of one machine
                 "bluestore_block_size": str(_DISK),
                 "bluestore_cache_autotune": "false",
@@ -196,9 +196,9 @@ class CephCluster:
 
 
 def install_programs() -> None:
-    """Install what is missing of Ceph's packages, which are too large for everybody to have.
+    """Install the missing packages of Ceph, which are too large for every machine to have.
 
-    :raises PeerError: with what could not be installed
+    :raises PeerError: naming the packages that could not be installed
     """
     done = subprocess.run([str(_ROOT / "tools" / "bootstrap"), "ceph"], capture_output=True, text=True, check=False)
     if done.returncode:
@@ -206,7 +206,7 @@ def install_programs() -> None:
 
 
 def _entity(name: str) -> dict[str, str]:
-    """A new key, in Ceph's encoding (type, time, length, bytes), and what its owner may do."""
+    """A new key, in Ceph's encoding (type, time, length, bytes), and the rights of its owner."""
     secret = struct.pack("<hiih", 1, int(time.time()), 0, 16) + os.urandom(16)
     rights = {f"caps {service}": f'"{allowed}"' for service, allowed in _CAPABILITIES[name].items()}
     return {"key": base64.b64encode(secret).decode("ascii"), **rights}

@@ -1,4 +1,4 @@
-"""Cinder as its users see it, and what a consumer does with an attachment: through NBD, as a machine would."""
+"""Cinder for its users, and a consumer's use of an attachment: through NBD, as a machine would."""
 
 import contextlib
 import socket
@@ -15,11 +15,11 @@ from sluice_aio.base.processes import ProcessId
 from sluice_aio.keystone import seed
 from sluice_aio.keystone.http import DOMAIN
 
-#: Seconds in which an operation of Cinder is over.
+#: Seconds in which an operation of Cinder ends.
 LIMIT = 60
 MIB = 1 << 20
 GIB = 1 << 30
-#: The connector of a machine that is not this one.
+#: The connector of another machine.
 ELSEWHERE = {"host": "elsewhere", "ip": "192.0.2.1"}
 HERE = {"host": socket.gethostname(), "ip": "127.0.0.1"}
 
@@ -69,7 +69,7 @@ def attach(cinder, volume, connector=HERE):
 
 
 def detach(cinder, volume, attachment):
-    """End an attachment."""
+    """Delete an attachment."""
     cinder.attachments.delete(attachment.id)
     wait_for(cinder.volumes, volume, "available", "deleting")
 
@@ -89,7 +89,7 @@ def reachable_uri(connection):
 
 
 def run(*command):
-    """A program of libnbd, and what it printed."""
+    """Run a program of libnbd; return its output."""
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=LIMIT).stdout
 
 
@@ -108,10 +108,10 @@ def write(connection, content):
 
 
 def read(connection, length):
-    """The first bytes of what the export holds."""
+    """The first bytes of the export."""
     with reachable_uri(connection) as uri, tempfile.TemporaryDirectory() as folder:
         target = Path(folder, "bytes")
-        run("nbdcopy", uri, str(target))  # what is not allocated takes no time
+        run("nbdcopy", uri, str(target))  # unallocated ranges take no time
         with target.open("rb") as file:
             return file.read(length)
 

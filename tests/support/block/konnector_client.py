@@ -1,4 +1,4 @@
-"""A client of the konnector on this machine, over its unix socket."""
+"""A client of the konnector on this machine, over its Unix socket."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ERRORS: Final = {400: CallerError, 404: NotFound, 409: Conflict}
 
 
 class KonnectorClient:
-    """Each call raises what the konnector raised, or :class:`PeerError` when none answers."""
+    """Each call raises the konnector's error, or :class:`PeerError` when it does not answer."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -40,23 +40,23 @@ class KonnectorClient:
         self._call("DELETE", _path(volume))
 
     def set_filters(self, volume: str, stack: Sequence[Mapping[str, Any]]) -> Any:
-        """Put another stack in the place of the volume's."""
+        """Replace the volume's stack of filters."""
         return self._call("PUT", f"{_path(volume)}/filters", {"stack": stack})
 
     def set_limits(self, volume: str, limits: Mapping[str, float]) -> Any:
-        """Put other limits in force."""
+        """Replace the limits."""
         return self._call("PUT", f"{_path(volume)}/limits", limits)
 
     def counters(self, volume: str) -> Any:
-        """What was counted since it was attached."""
+        """The counters since it was attached."""
         return self._call("GET", f"{_path(volume)}/counters")
 
     def locality(self, volume: str) -> Any:
-        """Where it lies: ``rbd``, None when that is not in Ceph."""
+        """Its locality: ``rbd``, None when it is not in Ceph."""
         return self._call("GET", f"{_path(volume)}/locality")
 
     def measure(self, volume: str, seconds: int) -> Any:
-        """Have fio overwrite and measure a volume."""
+        """Let fio overwrite and measure a volume."""
         return self._call("POST", f"{_path(volume)}/measure", {"seconds": seconds})
 
     def _call(self, method: str, path: str, data: Mapping[str, Any] | None = None) -> Any:

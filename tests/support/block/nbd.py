@@ -1,4 +1,4 @@
-"""nbdkit with filters of ours over a plugin, and a client of it, for tests and benchmarks."""
+"""nbdkit with Sluice's filters over a plugin, and a client of it, for tests and benchmarks."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Client:
     def ask(self, operation: str, *arguments: Any) -> Any:
         """The value of one of the program's operations.
 
-        :raises RequestFailed: when the server says so
+        :raises RequestFailed: when the server returns an error
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -77,7 +77,7 @@ def serve(
     """nbdkit while it runs.
 
     :param arguments: plugin and parameters
-    :raises PeerError: when it does not come up, with what it said
+    :raises PeerError: when it does not start, with its output
     """
     socket, ready = folder / f"{name}.sock", folder / f"{name}.pid"
     socket.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Runs under the system's Python, which has libnbd: does what lines of JSON on its standard input say.
+"""Runs under the system's Python, which has libnbd: executes the lines of JSON on its standard input.
 
 Its argument is a URI. A line is ``[operation, argument, ...]``, the answer ``{"value": ...}`` or ``{"errno": ...}``;
 bytes travel as hexadecimal text.
@@ -15,7 +15,7 @@ import nbd
 connection = nbd.NBD()
 connection.add_meta_context("base:allocation")
 connection.connect_uri(sys.argv[1])
-#: What was answered to the requests of ``begin``: 0 or an errno; and which of them they were, counted from 0.
+#: The results of the requests of ``begin``: 0 or an errno; and their numbers, counted from 0.
 answered = []
 order = []
 begun = itertools.count()
@@ -28,7 +28,7 @@ def extents(count, offset):
 
 
 def begin(kind, count, size):
-    """Send ``count`` requests without waiting for an answer."""
+    """Send ``count`` requests without waiting for a response."""
 
     def note(number, error):
         answered.append(error if isinstance(error, int) else error.value)
@@ -45,7 +45,7 @@ def begin(kind, count, size):
 
 
 def finish():
-    """What was answered to all that was begun, in the order of the answers; errno 107 is a lost connection."""
+    """The results of all started requests, in the order of the responses; errno 107 is a lost connection."""
     try:
         while connection.aio_in_flight() > 0:
             connection.poll(-1)

@@ -16,10 +16,10 @@ _STAMP = struct.Struct("<QQ")
 
 @dataclass
 class VerifiedLoad:
-    """A context manager: the load runs while it is entered, and is judged when it is left.
+    """A context manager: the load runs while it is entered, and is checked at its end.
 
-    Each thread has blocks of its own, so that what is read there is known.  Blocks hold their number and that of
-    their writing, repeated.
+    Each thread has blocks of its own, so that their content is known.  Blocks hold their number and that of
+    their write, repeated.
     """
 
     device: str
@@ -27,7 +27,7 @@ class VerifiedLoad:
     block: int = 64 << 10
     threads: int = 16
     operations: int = 0
-    #: The longest that one operation took, seconds.
+    #: Seconds of the longest operation.
     longest: float = 0.0
     faults: list[str] = field(default_factory=list)
 
@@ -48,14 +48,14 @@ class VerifiedLoad:
         assert self.operations > self.threads
 
     def wait_for(self, operations: int) -> None:
-        """Until so many more operations have ended, or one has failed."""
+        """Wait until this many more operations have ended, or one has failed."""
         wanted = self.operations + operations
         while self.operations < wanted and not self.faults:
             time.sleep(0.005)
 
     def _run(self, thread: int) -> None:
         random_ = random.Random(thread)
-        buffer = mmap.mmap(-1, self.block)  # aligned, as O_DIRECT wants it
+        buffer = mmap.mmap(-1, self.block)  # aligned, as O_DIRECT requires
         written: dict[int, int] = {}
         number = 0
         while not self._stopping.is_set() and not self.faults:

@@ -1,4 +1,4 @@
-"""Volumes of a cluster as their owner uses them: ordered by REST, and read and written on this machine."""
+"""Volumes of a cluster as their owner uses them: created by REST, and read and written on this machine."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from sluice_client import Client
 from sluice_core.store.store import Store
 from sluice_volumes.konnector_client import konnector_urls
 
-#: All that has to do with volumes, on one node.
+#: All services for volumes, on one node.
 SERVICES: Final = frozenset({"redis", "rabbit", "agent", "actors", "api", "cinder", "konnector"})
 
 
 @contextlib.contextmanager
 def volume_cluster(more: Collection[str] = ()) -> Iterator[Cluster]:
-    """A cluster of :data:`SERVICES` and ``more``, in a folder of its own, whose nodes are known to have konnectors."""
+    """A cluster of :data:`SERVICES` and ``more``, in a folder of its own, whose nodes have reported konnectors."""
     if os.geteuid() != 0:
         pytest.skip("loop devices and mounts are root's")
     folder = Path(tempfile.mkdtemp(prefix="sluice-"))
@@ -58,7 +58,7 @@ def _wait_for_konnectors(cluster: Cluster, count: int) -> None:
 
 
 class VolumeOwner:
-    """``user`` of a cluster; what he made is detached and deleted when he leaves."""
+    """``user`` of a cluster; its volumes are detached and deleted at the end."""
 
     def __init__(self, cluster: Cluster, user: str) -> None:
         self.layout = cluster.layout
@@ -99,12 +99,12 @@ class VolumeOwner:
 
 
 def konnector(layout: Layout) -> KonnectorClient:
-    """The konnector of a node, as root of its machine has it."""
+    """The konnector of a node, for root of its machine."""
     return KonnectorClient(run_folder(layout) / "api.sock")
 
 
 def stored(layout: Layout, volume: str) -> Path:
-    """What the back end stores of a volume."""
+    """The stored bytes of a volume in the back end."""
     (found,) = (backends.folder(layout) / "nbd").rglob(f"volume-{volume}")
     return found
 

@@ -1,4 +1,4 @@
-"""Answers of an API whose cluster is well, for :class:`~tests.support.browser.fake_api.FakeApi`."""
+"""Responses of an API whose cluster has no faults, for :class:`~tests.support.browser.fake_api.FakeApi`."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def event(number: int, **changes: Any) -> dict[str, Any]:
 
 
 def overview(policies: int = 2, **cluster: Any) -> dict[str, Any]:
-    """``GET /overview`` of a cluster that is well but for ``cluster``: ``nodes``, ``hosts``, ``dependencies``."""
+    """``GET /overview`` of a cluster without faults except ``cluster``: ``nodes``, ``hosts``, ``dependencies``."""
     parts = ("redis", "actors", "broker", "nodes", "keystone")
     return {
         "policies": {"total": policies, "active": policies, "waiting": 0, "failed": 0, "disabled": 0, "refused": 0},
@@ -100,7 +100,7 @@ def overview(policies: int = 2, **cluster: Any) -> dict[str, Any]:
 
 
 def say_nodes(api: FakeApi, *nodes: Mapping[str, Any]) -> None:
-    """The cluster has these nodes, and the overview counts them."""
+    """Set the nodes of the cluster, also in the overview."""
     states = Counter(one["state"] for one in nodes)
     counts = {state: states[state] for state in ("ok", "stale_history", "failed", "away")}
     refusing = sum(1 for one in nodes if one["refused"])
@@ -118,7 +118,7 @@ def say_nodes(api: FakeApi, *nodes: Mapping[str, Any]) -> None:
 
 
 def well(api: FakeApi) -> None:
-    """Two nodes, two policies, one floor, one event; all is well."""
+    """Two nodes, two policies, one floor, one event; no faults."""
     api.say("GET /permissions", {"permissions": dict.fromkeys(OPERATIONS, True)})
     say_nodes(api, node("node1"), node("node2"))
     policy_answers.policies(api)

@@ -1,4 +1,4 @@
-"""Answers of an API about bandwidth: objectives, nodes, devices, parts, and what of it is kept over time."""
+"""Responses of an API about bandwidth: objectives, nodes, devices, parts, and their history."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ def node_row(**changes: Any) -> dict[str, Any]:
 
 
 def measured(**lists: Any) -> dict[str, Any]:
-    """A page of something that is measured."""
+    """A page of measured values."""
     return {**_MEASURED, **lists}
 
 
 def history(unit: str, value_at: Callable[[int], float | None], seconds: int = 300) -> dict[str, Any]:
-    """A metric of the last ``seconds``, whose values ``value_at`` gives for each of them."""
+    """A metric of the last ``seconds``, with a value of ``value_at`` for each of them."""
     now = int(time.time())
     points = [[now - seconds + one, value_at(one), None, None, None] for one in range(seconds)]
     return {"metric": "", "unit": unit, "step": 1, "points": points}
@@ -101,7 +101,7 @@ def _is_asked(row: Mapping[str, Any], asked: Mapping[str, str]) -> bool:
 
 
 def part_series(asked: Mapping[str, str]) -> dict[str, Any]:
-    """Two parts below whatever place is asked for."""
+    """Two parts below any requested place."""
     metric, level, place = (*asked.get("prefix", "").split(" ", 2), "", "")[:3]
     names = ("sdb1", "sdc1") if level == "device" else ("AUTH_x", "AUTH_y")
     row = {"metric": metric, "level": level, "rest": False, "of": 0, "step": 1, "since": "2026-01-01T00:00:00+00:00"}

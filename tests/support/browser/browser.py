@@ -1,4 +1,4 @@
-"""Chromium, headless, that asks nobody but 127.0.0.1, and what pages do in it that they should not."""
+"""Chromium, headless, that connects only to 127.0.0.1, and the faults of pages in it."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _FLAGS: Final = (
     f"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE {HOST}",
 )
 _REFUSED: Final = "Failed to load resource: the server responded with a status"
-#: Widths at which pages are looked at, in pixels.
+#: Widths of the pages, in pixels.
 WIDE: Final = {"width": 1280, "height": 900}
 NARROW: Final = {"width": 400, "height": 800}
-#: Milliseconds that a page has for what a test expects of it.
+#: Milliseconds for a page to meet a test's expectation.
 PATIENCE: Final = 20_000
 
 
 @dataclass
 class Findings:
-    """What went wrong in a page: errors in its console, exceptions, answers from 400 on, and whom it asked."""
+    """The faults of a page: errors in its console, exceptions, responses from 400 on, and the hosts of its requests."""
 
     console: list[str] = field(default_factory=list)
     exceptions: list[str] = field(default_factory=list)
@@ -44,14 +44,14 @@ class Findings:
     requests: list[str] = field(default_factory=list)
 
     def watch(self, page: Page) -> None:
-        """Begin to collect."""
+        """Start to collect."""
         page.on("console", self._note_console)
         page.on("pageerror", lambda error: self.exceptions.append(str(error)))
         page.on("response", lambda one: self.refused.append(f"{one.status} {one.url}") if one.status >= 400 else None)
         page.on("request", self._note)
 
     def _note_console(self, message: Any) -> None:
-        # of an answer from 400 on `refused` knows the address, too
+        # for a response from 400 on `refused` has the address, too
         if message.type == "error" and not message.text.startswith(_REFUSED):
             self.console.append(message.text)
 
@@ -62,13 +62,13 @@ class Findings:
             self.requests.append(f"{request.method} {parts.path}{'?' if parts.query else ''}{parts.query}")
 
     def clear(self) -> None:
-        """Forget what was found."""
+        """Drop the findings."""
         for kept in (self.console, self.exceptions, self.refused, self.hosts, self.requests):
             kept.clear()
 
     @property
     def faults(self) -> list[str]:
-        """All that should not be."""
+        """All faults."""
         strangers = [f"asked {host}" for host in sorted(self.hosts - {HOST})]
         return [*self.console, *self.exceptions, *self.refused, *strangers]
 

@@ -1,4 +1,4 @@
-"""Answers of an API about filters, metrics, controllers and dependencies: one of each, which somebody has uploaded."""
+"""Responses of an API about filters, metrics, controllers and dependencies: one uploaded item of each."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ FILTER: Final = "shout"
 METRIC: Final = "DELETES_SEC"
 CONTROLLER: Final = "spread"
 DEPENDENCY: Final = "words.txt"
-#: Whose deployments there are.
+#: The targets of deployments.
 TARGETS: Final = ("acme", "admin")
 
 
 def code(text: str) -> dict[str, Any]:
-    """What all uploaded code says of its two revisions."""
+    """The fields of all uploaded code about its two revisions."""
     first = {"revision": 1, "sha256": "b" * 64, "size": 5, "main": "", "uploaded_at": AT, "uploaded_by": text}
     newest = {"revision": 2, "sha256": "a" * 64, "size": 60_000_000, "main": "Shout", "uploaded_at": AT}
     return {**newest, "uploaded_by": text, "revisions": [first]}
 
 
 def parameter(text: str) -> dict[str, Any]:
-    """A parameter of a filter, with all that the registry says of it."""
+    """A parameter of a filter, with all fields of the registry."""
     limits = {"minimum": None, "maximum": None, "range_by": "", "ranges": []}
     return {"name": "word", "type": "str", "help": text, "default": text, "choices": [], "required": False, **limits}
 
@@ -58,7 +58,7 @@ def controller(text: str) -> dict[str, Any]:
 
 
 def say_code(api: FakeApi, text: str = "what it does", name: str = "shout") -> None:
-    """One of each, with ``text`` in every text that somebody chose.
+    """One of each, with ``text`` in every text that a user chose.
 
     :param name: of a filter that uses the dependency; it has no slash
     """

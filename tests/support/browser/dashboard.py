@@ -1,4 +1,4 @@
-"""Horizon as its users see it: log in and out, open our pages, look at them with axe."""
+"""Horizon for its users: log in and out, open Sluice's pages, check them with axe."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from sluice_client import Client
 AXE: Final = Path(__file__).with_name("axe.min.js")
 #: Of the panels, for figures that tests put into a page.
 TEMPLATES: Final = Path(__file__).parents[3] / "horizon_plugin" / "sluice_dashboard" / "templates"
-#: What of a page is ours.
+#: The parts of a page that are Sluice's.
 CONTENT: Final = ".sluice"
 
 
 def password_of(layout: Layout, user: str) -> str:
-    """Of ``admin``, or one of ``seed.PEOPLE``."""
+    """The password of ``admin``, or of one of ``seed.PEOPLE``."""
     return seed.password(layout, user) if user == seed.ADMIN else seed.PEOPLE[user][0]
 
 
 def add_to_catalogue(layout: Layout, kind: str) -> None:
-    """Let Keystone's catalogue have a service of this ``kind``, which nobody answers for: panels ask whether it is."""
+    """Add a service of this ``kind`` without a server to Keystone's catalogue: panels check whether it exists."""
     keystone = KeystoneHttp(layout.keystone_url)
     keystone.token = keystone.login(seed.ADMIN, password_of(layout, seed.ADMIN), seed.ADMIN).id
     seed.endpoint(keystone, kind, layout.url("cinder"))
@@ -50,8 +50,8 @@ class Dashboard:
         self.findings.watch(self.page)
 
     def login(self, user: str) -> None:
-        """Log in as ``user`` in a browser that nobody is logged in with; ends on the user's first page."""
-        self.page.goto("about:blank")  # an answer to the last page must not bring its session back
+        """Log in as ``user`` in a browser without a session; ends on the user's first page."""
+        self.page.goto("about:blank")  # a response to the last page must not restore its session
         self.context.clear_cookies()
         self.page.goto(f"{self.url}/auth/login/")
         self.page.fill("#id_username", user)
@@ -61,19 +61,19 @@ class Dashboard:
         self.page.wait_for_load_state("networkidle")
 
     def client(self, user: str) -> Client:
-        """The API as ``user`` sees it, beside the browser."""
+        """The API for ``user``, beside the browser."""
         project = user if user == seed.ADMIN else seed.PEOPLE[user][1]
         token = KeystoneHttp(self.layout.keystone_url).login(user, password_of(self.layout, user), project)
         return Client(self.layout.url("api"), token.id)
 
     def open(self, path: str) -> Any:
-        """Open ``path``, as ``/sluice/``; the response."""
+        """Open ``path``, as ``/sluice/``; return the response."""
         response = self.page.goto(self.url + path)
         self.page.wait_for_load_state()
         return response
 
     def violations(self, within: str = CONTENT) -> list[str]:
-        """What axe-core finds in what is ``within``, as ``rule: elements``."""
+        """The findings of axe-core ``within`` an element, as ``rule: elements``."""
         self.page.evaluate(AXE.read_text(encoding="utf-8"))
         found = self.page.evaluate("within => axe.run(within, {resultTypes: ['violations']})", within)
         return [
@@ -84,6 +84,6 @@ class Dashboard:
         """A screenshot of the whole page."""
         self.pictures.mkdir(parents=True, exist_ok=True)
         path = self.pictures / f"{re.sub(r'[^a-z0-9-]+', '-', name.lower())}.png"
-        self.page.evaluate("scrollTo(0, 0)")  # else what stays at the top of the window lies over the page
+        self.page.evaluate("scrollTo(0, 0)")  # else sticky elements cover the page
         self.page.screenshot(path=path, full_page=True)
         return path

@@ -1,6 +1,6 @@
-"""An API of Sluice's shape whose answers a test writes, for pages of the dashboard without a cluster behind them.
+"""An API of Sluice's shape whose responses a test defines, for pages of the dashboard without a cluster.
 
-It knows no rules and no state: what a test puts into :attr:`FakeApi.answers` is what every user gets.
+It has no rules and no state: every user gets the responses that a test puts into :attr:`FakeApi.answers`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sluice_aio.base.ports import HOST
 
 @dataclass(slots=True)
 class Answer:
-    """The JSON ``body`` of an answer with ``status``; a function of the query's parameters gives one."""
+    """The JSON ``body`` of a response with ``status``, or a function of the query's parameters that returns one."""
 
     body: Any
     status: int = 200
@@ -37,8 +37,8 @@ class Received:
 class FakeApi(ThreadingHTTPServer):
     """Answers ``METHOD /path`` (without query) from ``answers``, 404 to the rest; a context manager.
 
-    ``requests`` are those that came; while ``away`` is set it answers 503, as an API without Redis; ``alter`` makes
-    the body of each answer from the one that was said.
+    ``requests`` are the received ones; while ``away`` is set it answers 503, as an API without Redis; ``alter`` changes
+    the body of each response.
     """
 
     daemon_threads = True
@@ -53,18 +53,18 @@ class FakeApi(ThreadingHTTPServer):
         self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05})
 
     def reset(self) -> None:
-        """As at the start."""
+        """Restore the initial state."""
         self.answers.clear()
         self.requests.clear()
         self.away = False
         self.alter = lambda body: body
 
     def say(self, call: str, body: Any, status: int = 200) -> None:
-        """From now on ``call``, as ``GET /nodes``, is answered so."""
+        """Set the response of ``call``, as ``GET /nodes``, from now on."""
         self.answers[call] = Answer(body, status)
 
     def answer_to(self, call: str) -> Answer:
-        """What the next request of this call gets."""
+        """The response to the next request of this call."""
         if self.away:
             return Answer(error_body(503, "redis does not answer"), 503)
         return self.answers.get(call, Answer(error_body(404, f"`{call}` is not known"), 404))
@@ -80,7 +80,7 @@ class FakeApi(ThreadingHTTPServer):
 
 
 def error_body(status: int, message: str, problems: tuple[Any, ...] = ()) -> dict[str, Any]:
-    """The body of every answer of the API from 400 on."""
+    """The body of every response of the API from 400 on."""
     return {"error": {"code": status, "title": "", "message": message, "problems": list(problems)}}
 
 
@@ -105,4 +105,4 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = do_PUT = do_DELETE = answer
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Do not log."""

@@ -17,7 +17,7 @@ from sluice_aio.cluster.components import DEFAULT
 def horizon_cluster():
     """A cluster with Keystone and Horizon; `dashboard` is a browser on it."""
     folder = Path(tempfile.mkdtemp(prefix="sluice-"))
-    # its nodes hear what a CollectD would send
+    # its nodes receive the messages that a CollectD would send
     listens = {"agent": {"collectd": "true"}}
     setup = Setup(auth=KEYSTONE, api_options={"self_service": "compression, noop"}, agent_options=listens)
     try:
@@ -82,7 +82,7 @@ def fake_api(horizon_alone):
 
 @pytest.fixture
 def fake_dashboard(horizon_alone, fake_api, chromium, pictures):
-    """A new tab on a Horizon whose API answers what `fake_api` is told."""
+    """A new tab on a Horizon whose API returns the responses of `fake_api`."""
     from tests.support.browser.dashboard import Dashboard
 
     tab = Dashboard(chromium, horizon_alone[0], pictures)

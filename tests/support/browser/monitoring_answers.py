@@ -1,4 +1,4 @@
-"""Answers of an API about metrics and their history."""
+"""Responses of an API about metrics and their history."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 from tests.support.browser.fake_api import FakeApi
 
 ACCOUNT: Final = "AUTH_x"
-#: Metric → its unit, and of which level its history is kept.
+#: Metric → its unit, and the level of its history.
 METRICS: Final[Mapping[str, tuple[str, str]]] = {
     "GETS_SEC": ("per_second", "tenant"),
     "PUTS_SEC": ("per_second", "tenant"),
@@ -62,7 +62,7 @@ def history(name: str) -> Callable[[Mapping[str, str]], dict[str, Any]]:
 
 
 def monitoring(api: FakeApi) -> None:
-    """Some metrics of two nodes and of one tenant with a container, beside those that the API has already."""
+    """Some metrics of two nodes and of one tenant with a container, besides those that the API has already."""
     others = api.answers["GET /registry/metrics"].body["metrics"]
     shown = [*others, *(metric(name) for name in METRICS)]
     api.say("GET /registry/metrics", {"metrics": shown, "next_marker": None})

@@ -1,4 +1,4 @@
-"""All pages of the dashboard, as Horizon has registered them, and what the parameters of their URLs are in tests."""
+"""All pages of the dashboard, as Horizon has registered them, and the values of their URLs' parameters in tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sluice_aio.conf import horizon
 from sluice_aio.keystone import venv
 
 _PROGRAM: Final = Path(__file__).with_name("urls_program.py")
-#: Parameter of a URL → what it is in ``answers.py``; a panel adds its own.
+#: Parameter of a URL → its value in ``answers.py``; a panel adds its own.
 PARAMETERS: Final[Mapping[str, str]] = {
     "policy_id": "p1",
     "number": "0",
@@ -51,7 +51,7 @@ PARAMETERS: Final[Mapping[str, str]] = {
 class RegisteredPage:
     """One page with its ``sections``.
 
-    ``kind`` is ``PageView``, ``ActionView`` (a form), ``PlotView``, ``ScriptView`` (answers POST alone) or ``other``.
+    ``kind`` is ``PageView``, ``ActionView`` (a form), ``PlotView``, ``ScriptView`` (answers only POST) or ``other``.
     """
 
     name: str

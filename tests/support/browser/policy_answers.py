@@ -1,4 +1,4 @@
-"""Answers of an API about policies and about sentences that are written."""
+"""Responses of an API about policies and about sentences that are being written."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def condition(metric: str, **changes: Any) -> dict[str, Any]:
 
 
 def problem(message: str, column: int, end_column: int, **changes: Any) -> dict[str, Any]:
-    """Something wrong in the first line of a text."""
+    """An error in the first line of a text."""
     known = {"line": 1, "caret": "", "near_miss": "", "severity": "error", "code": "unknown"}
     return {"message": message, "column": column, "end_column": end_column, **known, **changes}
 

@@ -1,4 +1,4 @@
-"""Answers of an API about what is registered; each kind has something that is called :data:`NAME`."""
+"""Responses of an API about the registry; each kind has an item with the name :data:`NAME`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""``python urls_program.py <folder> <source roots as JSON>``: our pages as Horizon knows them, as JSON.
+"""``python urls_program.py <folder> <source roots as JSON>``: Sluice's pages as Horizon knows them, as JSON.
 
-Run by the Python of Horizon's environment, with the settings in the cluster's folder; so it imports nothing of ours
-but the panels.  Each page has its ``name``, its ``kind`` (the base class), its ``path`` with ``%(parameter)s``, and
-the ``parameters``; ``sections`` are those that follow by themselves.
+Run by the Python of Horizon's environment, with the settings in the cluster's folder; so it imports only the panels of
+Sluice.  Each page has its ``name``, its ``kind`` (the base class), its ``path`` with ``%(parameter)s``, and
+the ``parameters``; ``sections`` are those that refresh by themselves.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Answers of an API about volumes, changes and locality, for :class:`~tests.support.browser.fake_api.FakeApi`."""
+"""Responses of an API about volumes, changes and locality, for :class:`~tests.support.browser.fake_api.FakeApi`."""
 
 from __future__ import annotations
 

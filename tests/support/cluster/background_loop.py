@@ -8,7 +8,7 @@ from typing import Any, Self
 
 
 class BackgroundLoop:
-    """Calls :meth:`step` every ``pause`` seconds; a subclass adds what failed to ``failures``."""
+    """Calls :meth:`step` every ``pause`` seconds; a subclass adds failures to ``failures``."""
 
     def __init__(self, pause: float) -> None:
         self._pause = pause
@@ -22,7 +22,7 @@ class BackgroundLoop:
         raise NotImplementedError
 
     def wait_for_steps(self, steps: int, eventually: Callable[[Callable[[], bool], float], object]) -> None:
-        """Wait until so many more steps have begun and ended."""
+        """Wait until this many more steps have started and ended."""
         enough = self.count + 1 + steps
         eventually(lambda: self.count >= enough, 60.0)
 

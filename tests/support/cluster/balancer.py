@@ -1,7 +1,7 @@
 """One TCP address before several servers, as a cloud has one before the replicas of its API.
 
-Connections go to the servers in turn; one that refuses is passed over.  Nothing is known of what is said on them: a
-connection ends when its server does, and whoever asked has to ask again.
+Connections go to the servers in turn; one that refuses is skipped.  The balancer does not parse their bytes: a
+connection ends with its server, and the client has to repeat its request.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sluice_aio.base.ports import HOST
 
 
 class Balancer:
-    """Serves while it is entered, in a thread of its own; ``port`` says where."""
+    """Serves while it is entered, in a thread of its own, at ``port``."""
 
     def __init__(self, ports: Sequence[int]) -> None:
         self.port = 0
@@ -29,7 +29,7 @@ class Balancer:
 
     @property
     def url(self) -> str:
-        """What clients connect to."""
+        """The URL for clients."""
         return f"http://{HOST}:{self.port}"
 
     def __enter__(self) -> Self:

@@ -1,8 +1,8 @@
-"""A cluster on which promises about bandwidth are tried: two proxies and three object servers, each with an agent of
-its own and a capacity that is said, and tenants that load it.
+"""A cluster for tests of bandwidth objectives: two proxies and three object servers, each with an agent of
+its own and a configured capacity, and tenants that load it.
 
-The capacity of the cluster is divided among the nodes of the side that holds back; those of the other side can do
-three times as much, so that they never decide.
+The capacity of the cluster is divided among the nodes of the side that throttles; those of the other side have
+three times as much, so that they never limit.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from sluice_core.messages.bandwidth_report import BandwidthReport
 from sluice_core.store.operation import Operation
 from sluice_core.store.store import Store
 
-#: May write in every account.
+#: A user that may write in every account.
 _USER: Final = "test:tester6"
-#: Seconds that shares may take to be there after a policy was accepted.
+#: Seconds until shares are in force after a policy was accepted.
 _LIMIT: Final = 20.0
 _PROXIES: Final = ("proxy", "proxy2")
 _PROXY_AGENTS: Final = {"proxy": "agent", "proxy2": "agent2"}
@@ -42,7 +42,7 @@ _ROOM: Final = 3.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capacity:
-    """What the cluster can move, bytes per second of client payload; None says nothing, it is to be estimated."""
+    """The cluster's capacity, in bytes per second of client payload; None: not configured, to be estimated."""
 
     get: float | None = 90e6
     put: float | None = 45e6
@@ -51,7 +51,7 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """How the stage is set up; ``side`` is ``proxy`` or ``storage_node``."""
+    """The set-up of the stage; ``side`` is ``proxy`` or ``storage_node``."""
 
     side: str = "proxy"
     capacity: Capacity = field(default_factory=Capacity)
@@ -60,7 +60,7 @@ class Terms:
     storage_options: Mapping[str, str] = field(default_factory=dict)
     proxy_workers: int = 1
     storage_workers: int = 0
-    #: Whether object servers reserve the place of an upload when it begins.
+    #: Whether object servers reserve the space of an upload when it starts.
     fallocate: bool = True
 
 
@@ -112,18 +112,18 @@ class Stage:
                 for method, rate in (("get", of.get), ("put", of.put)):
                     if rate is not None:
                         copies = of.replicas if (prefix, method) == ("storage", "put") else 1
-                        # uploads are always held back at the proxies
+                        # the proxies always throttle uploads
                         factor = room if method == "get" else (1.0 if prefix == "proxy" else _ROOM)
                         options[f"{prefix}_{method}_bw"] = f"{round(rate * factor * copies / len(names))}Bps"
                 found[name] = options
         return found
 
-    # -- what administrators do
+    # -- actions of administrators
 
     def say(self, sentence: str) -> str:
-        """Create a policy; its id.
+        """Create a policy; return its id.
 
-        :raises PeerError: when it is not in force on all nodes soon
+        :raises PeerError: when it is not soon in force on all nodes
         """
         policy = self.client.create_policy(sentence, wait=10)
         enforced = policy["enforced"]
@@ -147,16 +147,16 @@ class Stage:
         raise PeerError(f"`{account}` has no share of {method}: {self.flows()}")
 
     def flows(self) -> list[Mapping[str, Any]]:
-        """What was measured and assigned in the last second."""
+        """The measured and assigned rates of the last second."""
         picture = self.picture()
         return [] if picture is None else list(picture.flows)
 
     def picture(self) -> BandwidthReport | None:
-        """What the dividing host shows; None when nobody divides."""
+        """The report of the host that divides bandwidth; None without one."""
         raw = self.store.run(Operation((("GET", self.store.keys.bandwidth),), lambda replies: replies[0]))
         return None if raw is None else BandwidthReport.decode(raw)
 
-    # -- what tenants do
+    # -- actions of tenants
 
     def fill(
         self,
@@ -166,9 +166,9 @@ class Stage:
         objects: int = 0,
         storage_policy: str = GOLD,
     ) -> None:
-        """The objects that clients of ``account`` read.
+        """Store the objects that clients of ``account`` read.
 
-        :raises PeerError: when Swift does not take them
+        :raises PeerError: when Swift refuses them
         """
         url = quote(f"/v1/{account}/{container}")
         self._ask("PUT", url, headers={"X-Storage-Policy": storage_policy})
@@ -178,7 +178,7 @@ class Stage:
                 self._ask("PUT", f"{url}/{size}-{number}", body)
 
     def forget(self, sizes: Collection[int] = ()) -> None:
-        """Have the kernel forget what is stored (files of ``sizes``, if any are given), to be read from disks then."""
+        """Drop stored files (of ``sizes``, if any are given) from the page cache, so that they are read from disks."""
         for path in self._stored(sizes):
             descriptor = os.open(path, os.O_RDONLY)
             os.fsync(descriptor)
@@ -186,7 +186,7 @@ class Stage:
             os.close(descriptor)
 
     def keep(self, sizes: Collection[int] = ()) -> contextlib.AbstractContextManager[None]:
-        """Have the kernel keep it instead, whatever else it wants memory for, until the context ends."""
+        """Keep them in memory, whatever else the kernel needs memory for, until the context ends."""
         return locked(self._stored(sizes))
 
     def _stored(self, sizes: Collection[int]) -> Iterator[Path]:

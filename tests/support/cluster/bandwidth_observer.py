@@ -1,4 +1,4 @@
-"""What is seen of bandwidth: by clients over some seconds, and by the nodes, which count every byte."""
+"""Measurements of bandwidth: by clients over some seconds, and by the nodes, which count every byte."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from sluice_core.describe import PROXY
 from sluice_core.errors import PeerError
 from sluice_core.messages.bandwidth import NodeLoad
 
-#: Of a mean over some seconds, on a machine that others use too.
+#: Relative error of a mean over some seconds, on a shared machine.
 CLOSE: Final = 0.1
 SECONDS: Final = 4
 WINDOWS: Final = 6
-#: A worker tells its agent once a second, so that what an agent tells of this second's end has it all; and one more.
+#: A worker reports to its agent once a second, so an agent's report of this second's end is complete; and one more.
 _ROUND_TRIP: Final = 2
 _LIMIT: Final = 20.0
 
@@ -49,7 +49,7 @@ def windows(loads: Sequence[Load], first: int, count: int, seconds: int = SECOND
 
 
 def first_good(measure: Callable[[], T], good: Callable[[T], bool]) -> T:
-    """What was measured when it was good for the first time, else at the last of some times."""
+    """The first good measurement, else the last of several."""
     for _ in range(WINDOWS - 1):
         found = measure()
         if good(found):
@@ -58,7 +58,7 @@ def first_good(measure: Callable[[], T], good: Callable[[T], bool]) -> T:
 
 
 def settled(loads: Sequence[Load], expected: Sequence[float], seconds: int = SECONDS) -> list[float]:
-    """Bytes per second in the first of some windows in which all are as expected, else in the last one."""
+    """Bytes per second in the first window with all expected rates, else in the last one."""
     return first_good(lambda: means(loads, settle=2, seconds=seconds), _as_expected(expected))
 
 
@@ -67,9 +67,9 @@ def _as_expected(expected: Sequence[float]) -> Callable[[list[float]], bool]:
 
 
 class Heard:
-    """What all agents tell of bandwidth while it is entered; a context manager.
+    """All agents' reports of bandwidth while it is entered; a context manager.
 
-    Workers count on for ever, so what is told late is not lost: sums are exact where no message was.
+    Workers count cumulatively, so late reports are not lost: sums are exact even if a message is missing.
     """
 
     def __init__(self, amqp_url: str) -> None:
@@ -97,9 +97,9 @@ class Heard:
             return sum(self._sums(account, method, side, -math.inf, math.inf).values())
 
     def rates(self, account: str, method: str, side: str, seconds: int = SECONDS) -> dict[str, float]:
-        """Node → bytes per second that it counts for ``account`` in the seconds to come.
+        """Node → bytes per second that it counts for ``account`` in the coming seconds.
 
-        :raises PeerError: when a node does not tell
+        :raises PeerError: when a node does not report
         """
         first = int(time.time()) + 1.0
         self._await(side, first + seconds)
@@ -110,7 +110,7 @@ class Heard:
     def settled(self, accounts: Sequence[str], method: str, expected: Sequence[float]) -> list[float]:
         """Bytes per second that the proxies count, as :func:`settled`.
 
-        :raises PeerError: when a node does not tell
+        :raises PeerError: when a node does not report
         """
 
         def measure() -> list[float]:
@@ -119,7 +119,7 @@ class Heard:
         return first_good(measure, _as_expected(expected))
 
     def await_all(self, side: str = PROXY) -> None:
-        """Wait until all nodes of a side have told what they counted up to now; they must hold something back.
+        """Wait until all nodes of a side have reported their counts up to now; they must throttle some flow.
 
         :raises PeerError: when they do not
         """

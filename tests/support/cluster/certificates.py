@@ -1,6 +1,6 @@
-"""Certificates made on the spot: an authority of our own, and servers and clients that it vouches for.
+"""Certificates for tests: an authority, and certificates of servers and clients that it signs.
 
-For trials on this machine only: keys lie unencrypted in a folder, and everything is valid for a week.
+For this machine only: keys are stored unencrypted in a folder, and all are valid for a week.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Certificate:
 
 
 class Authority:
-    """Signs certificates; ``ca`` is the file that says who may."""
+    """Signs certificates; ``ca`` is its own certificate's file."""
 
     def __init__(self, folder: str | Path) -> None:
         self._folder = Path(folder)
@@ -44,7 +44,7 @@ class Authority:
         self.ca.write_bytes(builder.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
 
     def issue(self, name: str, *addresses: str) -> Certificate:
-        """A certificate for ``name``, good for the IP ``addresses`` and host names given."""
+        """A certificate for ``name``, valid for the IP ``addresses`` and host names given."""
         key = ec.generate_private_key(ec.SECP256R1())
         builder = _builder(_named(name), self._name, key)
         builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)

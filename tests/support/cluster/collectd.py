@@ -10,7 +10,7 @@ from sluice_aio.conf.collectd import PROGRAM, configuration, write_collectd
 
 
 class CollectdDaemon:
-    """One CollectD that tells of this machine as ``node``."""
+    """One CollectD that sends the values of this machine as ``node``."""
 
     def __init__(
         self,
@@ -27,10 +27,10 @@ class CollectdDaemon:
         self._child = Child([PROGRAM, "-f", "-C", str(settings)], self._folder / "collectd.log", tied=tied)
 
     def start(self) -> None:
-        """Start it; it connects when it has first values."""
+        """Start it; it connects with its first values."""
         write_collectd(self._folder, self._text)
         self._child.start()
 
     def stop(self) -> None:
-        """End it."""
+        """Stop it."""
         self._child.stop()

@@ -18,7 +18,7 @@ from sluice_aio.errors import LaunchError
 
 #: Seconds that one round may take.
 ROUND_LIMIT: Final = 120.0
-#: What a daemon does not say when all is well.
+#: Log lines that a daemon without errors does not write.
 _ALARM: Final = re.compile(
     r"ERROR|CRITICAL|Traceback|Quarantined|not audited|(quarantined|errors): *[1-9]"
     r"|\b[1-9]\d* (quarantine|error|failure)"
@@ -39,7 +39,7 @@ def run_daemon(
         (``object-replicator@object1``)
     :param options: more options of the daemon's section, for a round only
     :param arguments: more arguments on its command line, for a round only
-    :returns: server → what the daemon logged in its round
+    :returns: server → the daemon's log lines of its round
     :raises LaunchError: for an unknown daemon, or when a round fails or does not end
     """
     confs = servers_of(name, servers)
@@ -52,7 +52,7 @@ def run_daemon(
 
 
 def run_round(cluster: Cluster, name: str, **given: Any) -> dict[str, str]:
-    """One round of a daemon, which has nothing to complain of; as :func:`run_daemon`."""
+    """One round of a daemon, without errors in its log; as :func:`run_daemon`."""
     logs = run_daemon(cluster, name, **given)
     for log in logs.values():
         assert not [line for line in log.splitlines() if _ALARM.search(line)], log
@@ -60,9 +60,9 @@ def run_round(cluster: Cluster, name: str, **given: Any) -> dict[str, str]:
 
 
 def servers_of(name: str, servers: Collection[str] | None = None) -> tuple[str, ...]:
-    """Where daemon ``name`` runs: ``servers``, or everywhere it can.
+    """The servers on which daemon ``name`` runs: ``servers``, or all possible ones.
 
-    :raises LaunchError: for a daemon that Swift has not, or a server that has not this one
+    :raises LaunchError: for a daemon that Swift does not have, or a server without it
     """
     if name not in DAEMONS:
         raise LaunchError(f"no daemon `{name}`, expected one of {', '.join(DAEMONS)}")
@@ -74,7 +74,7 @@ def servers_of(name: str, servers: Collection[str] | None = None) -> tuple[str, 
 
 
 def run_once(layout: Layout, name: str, conf: str, options: Mapping[str, str], arguments: Sequence[str]) -> str:
-    """One round with the configuration ``conf``; returns what was logged, which is in the log folder too.
+    """One round with the configuration ``conf``; return its log lines, which are in the log folder, too.
 
     :raises LaunchError: when it fails or does not end
     """

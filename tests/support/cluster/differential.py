@@ -1,7 +1,7 @@
-"""The same requests to Swift with Sluice and to plain Swift; the answers must not differ.
+"""The same requests to Swift with Sluice and to plain Swift; the responses must not differ.
 
-What differs by nature is listed here with its reason, and nothing else is forgiven.  Each side has
-an account of its own; its name is made the same before anything is compared.
+Values that must differ are listed here with the reason; all others must be equal.  Each side has
+an account of its own, whose name is replaced before the comparison.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from urllib.parse import quote
 from sluice_aio.base.swift_http import SwiftHttp, SwiftResponse
 from sluice_core.errors import SluiceError
 
-#: SwiftResponse headers that differ between two clusters, or two moments.
+#: Headers of a response that differ between two clusters, or two moments.
 NOT_COMPARED: Final[Mapping[str, str]] = {
     "date": "the moment of the answer",
     "connection": "whether the server goes on with a connection depends on what it had read of it",
@@ -35,7 +35,7 @@ NOT_COMPARED: Final[Mapping[str, str]] = {
     "x-symlink-target-account": "two accounts",
     "x-delete-at": "counted from the moment of the request",
 }
-#: In bodies: what names a moment, an id or an account.
+#: In bodies: names of a moment, an id or an account.
 _MOMENTS: Final = (
     (re.compile(rb'"last_modified": "[^"]*"'), b'"last_modified": "-"'),
     (re.compile(rb"<LastModified>[^<]*</LastModified>"), b"<LastModified/>"),
@@ -43,20 +43,20 @@ _MOMENTS: Final = (
     (re.compile(rb"tx[0-9a-f]{21}-[0-9a-f]{10}[\w.-]*"), b"TRANS-ID"),
 )
 
-#: A version's id, in an address or in the name of the hidden object that holds it.
+#: A version's id, in an address or in the name of its hidden object.
 _VERSION: Final = re.compile(r"(version-id=|%00)\d{10}\.\d{5}")
 
 Headers = Mapping[str, str]
-#: A query string, or what makes one for each side (signed addresses, version ids).
+#: A query string, or a function that builds one for each side (signed addresses, version ids).
 Query = str | Callable[[SwiftHttp], str]
 
 
 class Different(SluiceError):
-    """The two answers are not the same."""
+    """The two responses differ."""
 
 
 class Twins:
-    """Two Swift clients that are told the same."""
+    """Two Swift clients that send the same requests."""
 
     def __init__(self, ours: SwiftHttp, theirs: SwiftHttp) -> None:
         self.sides = (ours, theirs)
@@ -72,12 +72,12 @@ class Twins:
         cut: int | None = None,
         anonymous: bool = False,
     ) -> SwiftResponse:
-        """Both answers, which are the same.
+        """Both responses, which are equal.
 
         :param chunked: send the body without a length
-        :param cut: send so many bytes of the body and hang up
+        :param cut: send this many bytes of the body and disconnect
         :param anonymous: without a token
-        :raises Different: when they are not
+        :raises Different: when they are not equal
         """
         answers = []
         for side in self.sides:
@@ -95,7 +95,7 @@ class Twins:
         return answers[0]
 
     def view(self, answer: SwiftResponse) -> tuple[int, dict[str, str], bytes]:
-        """What of an answer is compared."""
+        """The compared parts of a response."""
         headers = {name: self._same_everywhere(value) for name, value in answer.headers.items()}
         body = answer.body
         found = re.fullmatch(r"multipart/byteranges;\s*boundary=(\w+)", headers.get("content-type", ""))
@@ -104,7 +104,7 @@ class Twins:
             body = body.replace(found[1].encode(), b"BOUNDARY")
         for pattern, instead in _MOMENTS:
             body = pattern.sub(instead, body)
-        if body.startswith(b"Errors:\n"):  # of the segments of a manifest, which Swift asks for at once
+        if body.startswith(b"Errors:\n"):  # of the segments of a manifest, which Swift requests concurrently
             body = b"\n".join(sorted(body.splitlines()))
         for side in self.sides:
             body = body.replace(side.account.rpartition("/")[2].encode() + b"/", b"ACCOUNT/")
@@ -115,9 +115,9 @@ class Twins:
         return answer.status, kept, body
 
     def listings(self, container: str, query: str = "") -> list[dict[str, Any]]:
-        """Both listings, which are the same.
+        """Both listings, which are equal.
 
-        :raises Different: when they are not
+        :raises Different: when they are not equal
         """
         rows = []
         for side in self.sides:
@@ -137,7 +137,7 @@ class Twins:
 
 def _row(row: dict[str, Any]) -> dict[str, Any]:
     if "slo_etag" in row:
-        row["hash"] = "-"  # MD5 of a manifest, which holds the times of its segments
+        row["hash"] = "-"  # MD5 of a manifest, which contains the times of its segments
     return {name: value for name, value in row.items() if name not in ("last_modified", "version_id", "symlink_path")}
 
 

@@ -7,7 +7,7 @@ from sluice_aio.cluster.components import swift_command
 
 
 def run_cases(cluster, path, *options):
-    """Run the tests of a file with the configuration of the cluster's motif daemon; fails with what it prints."""
+    """Run the tests of a file with the configuration of the cluster's motif daemon; fail with their output."""
     command = swift_command(cluster.layout, "pytest", "-q", "-x", *options, "-p", "no:cacheprovider", str(path))
     environment = {**os.environ, "SLUICE_MOTIFS_CONF": str(cluster.layout.configs / "motifs.conf")}
     environment.pop("PYTEST_XDIST_WORKER", None)

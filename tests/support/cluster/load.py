@@ -4,9 +4,9 @@
         load.await_seconds(5)
         print(load.rates())
 
-Each client asks for (or sends) one object after the other, on a connection that it keeps.  When a proxy goes away
-its clients go to the next one, and come back when it does.  Bytes of a body count in the wall-clock second in which
-they came, or were read by the proxy (see :mod:`tests.support.cluster.sent_bytes`).
+Each client requests (or sends) one object after the other, on a connection that it keeps.  When a proxy stops, its
+clients use the next one, and return when it runs again.  Bytes of a body count in the wall-clock second in which
+they arrived, or were read by the proxy (see :mod:`tests.support.cluster.sent_bytes`).
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from tests.support.cluster.sent_bytes import Link, Sent
 
 from sluice_core.errors import PeerError
 
-#: Bytes of an upload that does not end.
+#: Bytes of an endless upload.
 ENDLESS: Final = 1 << 30
 _CHUNK: Final = 64 * 1024
 _PAUSE: Final = 0.1
 _TIMEOUT: Final = 90.0
-#: Seconds between two tries to get back to a proxy that went away.
+#: Seconds between two tries to return to a proxy that stopped.
 _LOOK_BACK: Final = 0.5
-#: How long after its end a second is told.
+#: Seconds after its end at which a second is reported.
 _LATE: Final = 0.1
 _PATIENCE: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """What the clients of one tenant do.
+    """The requests of one tenant's clients.
 
-    ``places`` are ``host:port`` of proxies, taken in turn; object ``i`` of a size is called ``<size>-<i>``.
+    ``places`` are ``host:port`` of proxies, used in turn; object ``i`` of a size is named ``<size>-<i>``.
     """
 
     places: Sequence[str]
@@ -62,7 +62,7 @@ class Spec:
 
 @dataclass(slots=True)
 class Second:
-    """What happened in one wall-clock second."""
+    """The counts of one wall-clock second."""
 
     bytes: int = 0
     requests: int = 0
@@ -75,14 +75,14 @@ class Load:
 
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
-        #: Unix second → what happened in it; complete ones only.
+        #: Unix second → its counts; complete ones only.
         self.seconds: dict[int, Second] = {}
         self._news = threading.Condition()
         self._process: subprocess.Popen[str] | None = None
         self._reader: threading.Thread | None = None
 
     def start(self) -> Self:
-        """Begin to load."""
+        """Start the load."""
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.support.cluster.load"],
             cwd=Path(__file__).parents[3],
@@ -99,7 +99,7 @@ class Load:
         return self
 
     def stop(self) -> None:
-        """End all clients."""
+        """Stop all clients."""
         if self._process is None or self._reader is None:
             return
         assert self._process.stdin is not None
@@ -121,9 +121,9 @@ class Load:
         self.stop()
 
     def await_second(self, second: int) -> None:
-        """Wait until all about that wall-clock second is known.
+        """Wait until the counts of that wall-clock second are complete.
 
-        :raises PeerError: when it never comes
+        :raises PeerError: when they never are
         """
         with self._news:
             limit = max(0.0, second - time.time()) + _PATIENCE
@@ -136,7 +136,7 @@ class Load:
             return {at: float(one.bytes) for at, one in sorted(self.seconds.items()) if first <= at <= last}
 
     def errors(self) -> tuple[int, str]:
-        """How many requests failed, and how the last of them did."""
+        """The number of failed requests, and the last error."""
         with self._news:
             found = [one for one in self.seconds.values() if one.errors]
             return sum(one.errors for one in found), found[-1].last_error if found else ""
@@ -153,7 +153,7 @@ class Load:
 
 
 class _Clients:
-    """The other end: threads, and what they count."""
+    """The client process: threads, and their counts."""
 
     def __init__(self, spec: Spec) -> None:
         self._spec = spec
@@ -164,7 +164,7 @@ class _Clients:
         self._sent = Sent()
 
     def run(self) -> None:
-        """Tell each second on standard output; until standard input ends."""
+        """Report each second on standard output; until standard input ends."""
         for number in range(self._spec.connections):
             threading.Thread(target=self._client, args=(number,), daemon=True).start()
         threading.Thread(target=self._wait_for_end, daemon=True).start()
@@ -254,7 +254,7 @@ class _Clients:
 
 
 class _Connection(http.client.HTTPConnection):
-    """A connection whose uploads are followed."""
+    """A connection whose sent bytes are tracked."""
 
     def __init__(self, place: str, sent: Sent) -> None:
         self._sent = sent
@@ -272,7 +272,7 @@ class _Connection(http.client.HTTPConnection):
         super().close()
 
     def send_body(self, part: memoryview, size: int) -> None:
-        """Send ``part`` again and again until there were ``size`` bytes."""
+        """Send ``part`` repeatedly until ``size`` bytes were sent."""
         assert self._link is not None
         left = size
         while left:
@@ -281,7 +281,7 @@ class _Connection(http.client.HTTPConnection):
             left -= count
 
     def taken(self) -> None:
-        """An answer came to all that was sent."""
+        """Count all sent bytes as read: the response arrived."""
         if self._link is not None:
             self._sent.taken(self._link)
 

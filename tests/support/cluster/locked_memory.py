@@ -1,7 +1,7 @@
 """Files that are locked in memory.
 
-What it only caches it may forget at any moment: a machine that lends its memory to others takes it from the page cache
-though nobody here wants any.
+The kernel may drop its page cache at any moment: a machine that lends its memory to others reclaims it
+even without a need here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _libc.mlock.argtypes = _libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t
 
 @contextlib.contextmanager
 def locked(paths: Iterable[Path]) -> Iterator[None]:
-    """All bytes of files of today's length are in memory until the context ends (mlock(2)).
+    """Keep all bytes of files, at their present length, in memory until the context ends (mlock(2)).
 
     :raises OSError: when a file cannot be read
     :raises PeerError: when the kernel refuses, as beyond ``ulimit -l``

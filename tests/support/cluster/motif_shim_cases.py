@@ -1,6 +1,6 @@
 """The contract suite of shims on a real Swift: ``tests/functional/motifs/test_shim.py`` runs it in another process.
 
-``SLUICE_MOTIFS_CONF`` names the configuration of the cluster's motif daemon; the account must be there.
+``SLUICE_MOTIFS_CONF`` names the configuration of the cluster's motif daemon; the account must exist.
 """
 
 import io
@@ -41,7 +41,7 @@ TEMPLATES = {"shifted_copy": ShiftedCopy}
 
 
 class ViewsInContainer:
-    """Objects of one container, by their names alone."""
+    """Objects of one container, by their names."""
 
     def __init__(self, inner, prefix):
         self._inner = inner

@@ -1,7 +1,7 @@
-"""Clients that write, read, copy and change sources of objects with motifs, while these are contracted all the time.
+"""Clients that write, read, copy and change sources of objects with motifs, during continuous contractions.
 
-Contents are one record again and again, so that each byte of an object says which write it is of. What a read may give
-follows from the writes alone: of each source one that was not over before the read began, and had begun when it ended.
+Contents are one record repeated, so that each byte of an object identifies its write. The allowed results of a read
+follow from the writes alone: of each source a write that had not ended before the read began, and had begun at its end.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from sluice_middleware.motifs.daemon_protocol import CONTRACT, WorkerCall
 from sluice_middleware.wsgi.response import RefusedRequest
 
 RECORD: Final = 16
-#: Bytes of what a client writes: several pieces of a stream.
+#: Bytes of a client's write: several pieces of a stream.
 SIZE: Final = RECORD * 20_000
 _ACCOUNT: Final = "AUTH_test"
 _NAMES: Final = re.compile(r"`[^`]*`|[0-9.]+")
 
 
 def _reason(answer: Any) -> str:
-    """Why something was refused, without names and numbers."""
+    """The reason of a refusal, without names and numbers."""
     return "" if answer.status < 400 else f": {_NAMES.sub('…', answer.body.decode())[:90]}"
 
 
-#: Objects with motifs, and those of them that hold what clients wrote to them.
+#: Objects with motifs, and those of them whose bytes clients wrote.
 WITH_MOTIFS: Final = ("both", "three", "kept", "cold")
 WITH_OWN_BYTES: Final = ("kept", "cold")
 
 
 @dataclass
 class Write:
-    """A client's PUT: its record, when it began, and when it had certainly ended."""
+    """A client's PUT: its record, its start, and the time at which it had certainly ended."""
 
     record: bytes
     began: float
@@ -64,12 +64,12 @@ class Written:
 
 
 class MotifTraffic:
-    """Objects of a container with motifs, and what is done with them until :meth:`stop`.
+    """Objects of a container with motifs, and the clients' actions until :meth:`stop`.
 
     ``both`` is made of ``first`` and ``second``, ``three`` of ``both`` and ``second``; ``kept`` has the bytes that
-    ``origin`` once had, and those of ``cold`` go to another storage policy.
+    ``origin`` once had, and those of ``cold`` are stored under another storage policy.
 
-    :param motif_socket: of the daemon that is asked for contractions
+    :param motif_socket: of the daemon that contracts
     """
 
     derived: Final = {"both": ("first", "second"), "three": ("both", "second")}
@@ -87,7 +87,7 @@ class MotifTraffic:
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
 
-    # What is done.
+    # Actions.
 
     def prepare(self) -> None:
         """Write all objects, with their motifs."""
@@ -101,7 +101,7 @@ class MotifTraffic:
         self._until_stored("cold", self._write_cold)
 
     def _until_stored(self, name: str, write: Callable[[], Any]) -> None:
-        """A Redis that was just started grants no leases for some seconds, and motifs are not attached so long."""
+        """Retry: a Redis that was just started grants no leases for some seconds, so motifs cannot be attached."""
         end = time.monotonic() + 30
         while True:
             write()
@@ -111,7 +111,7 @@ class MotifTraffic:
             time.sleep(0.5)
 
     def start(self) -> None:
-        """Begin; each sort of client has a thread of its own."""
+        """Start; each kind of client has a thread of its own."""
         writers = [
             lambda draws: self._write("first"),
             lambda draws: self._write("second"),
@@ -131,7 +131,7 @@ class MotifTraffic:
             thread.start()
 
     def stop(self) -> None:
-        """End; what was wrong is in ``wrong``."""
+        """Stop; errors are in ``wrong``."""
         self._over.set()
         for thread in self._threads:
             thread.join()
@@ -164,7 +164,7 @@ class MotifTraffic:
             write.ended = time.monotonic()
 
     def _write_kept(self) -> None:
-        """What ``origin`` was given last is kept under another name; nobody else writes either of them."""
+        """Store the last bytes of ``origin`` under another name; no other client writes either of them."""
         last = self.written["origin"].writes[-1]
         if last.ended < float("inf"):
             source = f"{_ACCOUNT}/{self.container}/origin"
@@ -200,11 +200,11 @@ class MotifTraffic:
         begin = SIZE * part + RECORD * draws.randrange(SIZE // RECORD // 2)
         self.read(name, begin, begin + SIZE // 4)
 
-    # What must hold.
+    # Invariants.
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> Download | None:
-        """Read an object, or a range of it, and remember what is wrong; None when the transfer was lost."""
-        headers = {"x_newest": "true"}  # Swift itself may give what a replica has that was away
+        """Read an object, or a range of it, and record errors; return None when the transfer was cut."""
+        headers = {"x_newest": "true"}  # Swift itself may return an old replica
         if stop is not None:
             headers["range"] = f"bytes={start}-{stop - 1}"
         begin = time.monotonic()
@@ -227,7 +227,7 @@ class MotifTraffic:
         if found.whole and len(found.body) != size:
             self.wrong.append(f"GET {name}: {len(found.body)} bytes, expected {size}")
         for number, source in enumerate(parts):
-            # what of this read is of that source
+            # the bytes of this read that come from that source
             low, high = max(0, SIZE * number - start), max(0, SIZE * (number + 1) - start)
             piece = found.body[low:high]
             records = {piece[at : at + RECORD] for at in range(0, len(piece) - RECORD + 1, RECORD)}
@@ -236,7 +236,7 @@ class MotifTraffic:
                 self.wrong.append(f"GET {name}: {sorted(records)[:3]} of `{source}`, expected one of {sorted(allowed)}")
 
     def _parts(self, name: str) -> list[str]:
-        """What clients wrote that an object consists of, in order."""
+        """The clients' objects of which an object consists, in order."""
         return [one for source in self.derived.get(name, ()) for one in self._parts(source)] or [name]
 
     def _wanted(self, name: str) -> bytes:

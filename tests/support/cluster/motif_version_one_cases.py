@@ -1,6 +1,6 @@
-"""What version 1 contracted without a copy: ``tests/functional/motifs/test_version_one.py`` runs it in another process.
+"""Objects contracted by version 1 without a copy: ``tests/functional/motifs/test_version_one.py`` runs these cases.
 
-Objects are contracted as that version did it, and its marks are set, by the shim of today.
+Today's shim contracts objects and sets marks in the way of that version.
 """
 
 import io
@@ -36,7 +36,7 @@ MARK = {"HTTP_X_CONTAINER_SYSMETA_SLUICE_MOTIF_SOURCES": "1700000000.000"}
 
 
 class OldStore:
-    """A container with a source and a preserving object that stands on it."""
+    """A container with a source and a preserving object that relies on it."""
 
     def __init__(self, template, source):
         self._app = load_app(cases.CONF)

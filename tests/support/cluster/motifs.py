@@ -1,4 +1,4 @@
-"""What tests do with objects with motifs: write them, have them contracted, and see whether their bytes are stored."""
+"""Helpers for tests of objects with motifs: write and contract them, and check whether their bytes are stored."""
 
 import json
 import time
@@ -13,19 +13,19 @@ from sluice_middleware.wsgi.response import RefusedRequest
 from sluice_middleware.wsgi.sysmeta import CONTRACTED
 from sluice_rewrites.accounts import copies_account
 
-#: Two sources, and what `concat` makes of them.
+#: Two sources, and the object that `concat` makes from them.
 FIRST = b"".join(b"%d: the quick brown fox\n" % n for n in range(40_000))
 SECOND = b"".join(b"%d: jumps over the lazy dog\n" % n for n in range(40_000))
 WHOLE = FIRST + SECOND
-#: Why an object is not contracted now and will be in a moment: no lease yet, or its expansion is about to end.
+#: Temporary reasons why an object is not contracted: no lease yet, or its expansion is about to end.
 _LATER = ("may be forgotten", "busy", "changed", "marked a moment ago")
-#: What the daemon logs when it knows all objects with motifs; before that none are attached that others must know of.
+#: The daemon's log line when it knows all objects with motifs; earlier attachments may not be known to other daemons.
 _SCANNED = "objects have motifs"
 
 
 @contextmanager
 def motif_daemon(cluster):
-    """The motif daemon of a cluster that runs, from its first scan of the storage on."""
+    """The motif daemon of a running cluster, from its first scan of the storage on."""
     log = cluster.layout.logs / "motifs.log"
     before = log.read_text(encoding="utf-8").count(_SCANNED) if log.exists() else 0
     cluster.add({"motifs"})
@@ -47,17 +47,17 @@ def put(swift, path, body=b"", **headers):
 
 
 def motif(template, **params):
-    """What ``X-Object-Motif`` says of one motif."""
+    """The value of ``X-Object-Motif`` for one motif."""
     return json.dumps([{"template": template, "params": params}])
 
 
 def concat(*sources):
-    """The motif of an object that is made of ``container/object`` of AUTH_test, one behind the other."""
+    """The motif of an object that is the concatenation of ``container/object`` of AUTH_test."""
     return motif("concat", of=",".join(f"AUTH_test/{source}" for source in sources))
 
 
 def sources(swift, container):
-    """Write ``FIRST`` and ``SECOND``; the motif of an object that is both."""
+    """Write ``FIRST`` and ``SECOND``; return the motif of their concatenation."""
     put(swift, container)
     put(swift, f"{container}/first", FIRST)
     put(swift, f"{container}/second", SECOND)
@@ -65,15 +65,15 @@ def sources(swift, container):
 
 
 def contract(cluster, path, verify="head", account="AUTH_test", expanded=True):
-    """Have the bytes of all replicas of an object given up; as :func:`request_contraction`."""
+    """Contract an object in all replicas; as :func:`request_contraction`."""
     request_contraction(cluster, path, verify, account, expanded)
     assert is_contracted(cluster, path, account)
 
 
 def request_contraction(cluster, path, verify="head", account="AUTH_test", expanded=True):
-    """Have the bytes of an object given up; a Redis that was just started grants no leases for some seconds.
+    """Contract an object; a Redis that was just started grants no leases for some seconds.
 
-    :param expanded: wait first until what is being expanded is in its place
+    :param expanded: wait first until a running expansion is stored
     """
     daemon, end = DaemonClient(str(cluster.layout.motif_socket)), time.monotonic() + 20
     while True:
@@ -89,12 +89,12 @@ def request_contraction(cluster, path, verify="head", account="AUTH_test", expan
 
 
 def expand(cluster, path, account="AUTH_test"):
-    """Have the bytes of an object made, and wait until they are in their place."""
+    """Expand an object, and wait until its bytes are stored."""
     DaemonClient(str(cluster.layout.motif_socket)).call(WorkerCall(EXPAND, f"{account}/{path}")).close()
 
 
 def is_contracted(cluster, path, account="AUTH_test"):
-    """Whether no newest file of an object has bytes; a proxy answers before all replicas have what was put."""
+    """Whether no newest file of an object has bytes; a proxy answers before all replicas have a PUT."""
     end = time.monotonic() + 10
     while True:
         files = object_files(cluster.device_folders, f"{account}/{path}")
@@ -108,11 +108,11 @@ def is_contracted(cluster, path, account="AUTH_test"):
 
 
 def stored_names(cluster, account="AUTH_test"):
-    """Container and name of everything that an account has stored."""
+    """Container and name of all objects of an account."""
     found = (str(file_metadata(path).get("name", "")) for path in data_files(cluster.device_folders))
     return {name.removeprefix(f"/{account}/") for name in found if name.startswith(f"/{account}/")}
 
 
 def stored_copies(cluster):
-    """Storage policy and name of the copies that are kept for ``tier``."""
+    """Storage policy and name of the copies that ``tier`` keeps."""
     return stored_names(cluster, copies_account("AUTH_test"))

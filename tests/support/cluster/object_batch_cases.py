@@ -1,6 +1,6 @@
-"""Batches of looks and contractions on a real Swift: ``tests/functional/motifs/test_object_batches.py`` runs these.
+"""Batches of HEADs and contractions on a real Swift: ``tests/functional/motifs/test_object_batches.py`` runs these.
 
-``SLUICE_MOTIFS_CONF`` names the configuration of the cluster's motif daemon; the account must be there.
+``SLUICE_MOTIFS_CONF`` names the configuration of the cluster's motif daemon; the account must exist.
 """
 
 import io
@@ -33,7 +33,7 @@ def swift_app():
 
 
 class Servers:
-    """Real object servers, of which some do something else; counts the requests of each."""
+    """Real object servers, some with replaced responses; counts the requests of each."""
 
     def __init__(self):
         self.instead = {}
@@ -257,7 +257,7 @@ def test_a_look_for_which_a_client_waits_goes_before_unhurried_ones(swift_app, b
     reached, seen_by_client, in_time = threading.Event(), threading.Event(), []
 
     def slow(requests):
-        del servers.instead[0]  # the next request is answered as ever
+        del servers.instead[0]  # the next request is answered normally
         reached.set()
         in_time.append(seen_by_client.wait(10))
         return [ObjectAnswer(503) for _ in requests]

@@ -35,7 +35,7 @@ def object_files(devices: Iterable[Path], name: str) -> list[Path]:
 
 
 def quarantined(devices: Iterable[Path]) -> list[Path]:
-    """What auditors and object servers have put away on ``devices``: folders of objects."""
+    """The folders of objects that auditors and object servers have quarantined on ``devices``."""
     return sorted(path for device in devices for path in device.glob("quarantined/*/*"))
 
 
@@ -58,7 +58,7 @@ def flip_bit(path: Path, offset: int) -> None:
 
 
 def replace_content(path: Path, content: bytes, known: Mapping[str, Any] | None = None) -> None:
-    """Put other bytes into the same file; with ``known`` other metadata as well, under a right checksum."""
+    """Replace the bytes of a file in place; with ``known`` other metadata as well, under a right checksum."""
     with open(path, "r+b") as file:
         file.truncate(0)
         file.write(content)

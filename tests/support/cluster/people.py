@@ -1,4 +1,4 @@
-"""The cluster that tests share, and its users, whoever knows them: tempauth or Keystone."""
+"""The cluster that tests share, and its users, authenticated by tempauth or Keystone."""
 
 import contextlib
 import shutil
@@ -17,11 +17,11 @@ from sluice_aio.keystone.http import KeystoneHttp, swift_client
 
 @contextlib.contextmanager
 def shared_cluster(auth):
-    """All of Sluice, and a plain proxy; behind Keystone with the users that tempauth has."""
+    """A cluster with all services of Sluice, and a plain proxy; behind Keystone with the users that tempauth has."""
     folder = Path(tempfile.mkdtemp(prefix="sluice-"))
     try:
-        # its nodes hear what a CollectD would send
-        # and its proxies forget a container as soon as one writes it: they have one memcached
+        # its nodes receive the messages that a CollectD would send
+        # and its proxies drop a cached container as soon as one writes it: they have one memcached
         motifs = {"copy_sweep": "1", "copy_grace": "20", "motif_url_hosts": "127.0.0.1"}
         listens = {"agent": {"collectd": "true"}}
         setup = Setup(agent_options=listens, motif_options=motifs, auth=auth)
@@ -34,7 +34,7 @@ def shared_cluster(auth):
 
 
 def login(cluster, user):
-    """A token of Keystone for ``alice`` and hers, for ``admin``, or for ``project:name`` as tempauth calls them."""
+    """A token of Keystone for ``alice`` and the other users, for ``admin``, or for ``project:name`` as in tempauth."""
     keystone = KeystoneHttp(cluster.keystone_url)
     if user == seed.ADMIN:
         return keystone.login(user, seed.password(cluster.layout, user), seed.ADMIN)
@@ -46,7 +46,7 @@ def login(cluster, user):
 
 
 def swift_as(cluster, user, url=""):
-    """Swift as ``user`` sees it, through the proxy at ``url`` or the one with Sluice."""
+    """Swift for ``user``, through the proxy at ``url`` or the one with Sluice."""
     url = url or cluster.proxy_url
     if cluster.setup.auth == KEYSTONE:
         return swift_client(url, login(cluster, user))
@@ -54,14 +54,14 @@ def swift_as(cluster, user, url=""):
 
 
 def s3_keys(cluster, user):
-    """What ``user`` signs requests of S3 with: access key and secret."""
+    """Access key and secret with which ``user`` signs requests of S3."""
     if cluster.setup.auth == KEYSTONE:
         return KeystoneHttp(cluster.keystone_url).s3_keys(login(cluster, user))
     return user, USERS[user][0]
 
 
 def acl_entry(cluster, user):
-    """What names ``user`` in an access list."""
+    """The name of ``user`` in an access list."""
     if cluster.setup.auth == KEYSTONE:
         token = login(cluster, user)
         return f"{token.project_id}:{token.user_id}"

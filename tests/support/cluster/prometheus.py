@@ -21,7 +21,7 @@ _LIMIT = 10.0
 
 
 class Prometheus(Server):
-    """:param api_port: of the API, which it asks each second
+    """:param api_port: of the API, which it requests each second
     :param token: that it sends
     """
 
@@ -49,7 +49,7 @@ class Prometheus(Server):
 
     @property
     def url(self) -> str:
-        """Where it answers."""
+        """Its URL."""
         return f"http://{HOST}:{self.port}"
 
     def argv(self) -> list[str]:

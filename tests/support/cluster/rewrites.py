@@ -1,4 +1,4 @@
-"""Rewrites on a live cluster: one job from its order to its end."""
+"""Rewrites on a live cluster: one job from its creation to its end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sluice_client.rest.transport import Data
 
 
 def rewrite(api: Client, target: str, goal: str, limit: float = 90.0) -> Data:
-    """What became of the objects of a target: the job after its end.
+    """Rewrite the objects of a target; return the job after its end.
 
     :raises AssertionError: when it fails, or does not end within ``limit`` seconds
     """
@@ -18,9 +18,9 @@ def rewrite(api: Client, target: str, goal: str, limit: float = 90.0) -> Data:
 
 
 def wait_rewrite(api: Client, job_id: str, limit: float = 90.0) -> Data:
-    """A job as soon as it has ended; Redis may be away meanwhile.
+    """Return a job as soon as it has ended; Redis may be unreachable meanwhile.
 
-    :raises AssertionError: when it fails, does not end within ``limit`` seconds, or its figures make no sense
+    :raises AssertionError: when it fails, does not end within ``limit`` seconds, or its figures are inconsistent
     """
     end = time.monotonic() + limit
     job: Data | None = None

@@ -1,4 +1,4 @@
-"""Two S3 clients that are told the same: Swift's with Sluice and plain Swift's; what they answer must not differ."""
+"""Two S3 clients with the same requests to Swift with Sluice and to plain Swift; their responses must not differ."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-#: Differ by nature: ids, the moment, the two hosts, and what boto3 says of its own way.
+#: Values that must differ: ids, the moment, the two hosts, and boto3's own metadata.
 MOMENTS: Final = {
     "ResponseMetadata",
     "LastModified",
@@ -22,7 +22,7 @@ MOMENTS: Final = {
     "Owner",
     "Initiator",
 }
-#: Headers of an answer that differ by nature.
+#: Headers of a response that must differ.
 HEADERS: Final = {
     "date",
     "last-modified",
@@ -35,7 +35,7 @@ HEADERS: Final = {
 
 
 def client_of(url: str, user: str, key: str) -> Any:
-    """A boto3 client of the Swift at ``url``, whose s3api asks tempauth for ``user``."""
+    """A boto3 client of the Swift at ``url``, whose s3api authenticates ``user`` by tempauth."""
     return boto3.client(
         "s3",
         endpoint_url=url,
@@ -52,16 +52,16 @@ def client_of(url: str, user: str, key: str) -> Any:
 
 
 class Both:
-    """Calls one method of both clients and compares what they answer, refusals included."""
+    """Calls one method of both clients and compares the responses, refusals included."""
 
     def __init__(self, ours: Any, theirs: Any) -> None:
         self.clients = (ours, theirs)
 
     def __call__(self, method: str, *pairs: Mapping[str, Any], **arguments: Any) -> list[Mapping[str, Any]]:
-        """Both answers, which are the same in all that does not differ by nature.
+        """Both responses, which are equal except for values that must differ.
 
         :param pairs: arguments of the first and of the second client
-        :raises AssertionError: when they are not
+        :raises AssertionError: when they are not equal
         """
         found = [
             self.ask(client, method, {**arguments, **(pairs[side] if pairs else {})})
@@ -74,7 +74,7 @@ class Both:
 
     @staticmethod
     def ask(client: Any, method: str, arguments: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
-        """(what is compared, the whole answer)."""
+        """(the compared parts, the whole response)."""
         try:
             answer = getattr(client, method)(**arguments)
         except ClientError as error:
@@ -87,7 +87,7 @@ class Both:
             view["Body"] = answer["Body"].read()
         headers = dict(answer["ResponseMetadata"]["HTTPHeaders"])
         boundary = re.fullmatch(r"multipart/byteranges;\s*boundary=(\w+)", view.get("ContentType", ""))
-        if boundary:  # drawn for each answer
+        if boundary:  # random for each response
             view["Body"] = view["Body"].replace(boundary[1].encode(), b"BOUNDARY")
             view["ContentType"] = headers["content-type"] = "multipart/byteranges"
         for name in ("Contents", "Versions", "Parts", "CommonPrefixes", "Uploads"):

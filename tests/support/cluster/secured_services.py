@@ -13,12 +13,12 @@ from sluice_aio.base.backing_servers import RabbitServer, RedisServer
 from sluice_aio.base.ports import HOST, probe
 
 _REPLIES: Final = (b"+PONG", b"-NOAUTH", b"-DENIED")
-#: What a Sentinel of trials calls its master.
+#: The name of the master in the tests' Sentinel.
 MASTER: Final = "mymaster"
 
 
 class SecureRedis(RedisServer):
-    """Redis that speaks TLS only, with clients' certificates, and asks for a password."""
+    """Redis that only speaks TLS, with clients' certificates, and a password."""
 
     def __init__(
         self, port: int, folder: str | Path, authority: Authority, password: str = "", tied: bool = False
@@ -35,8 +35,8 @@ class SecureRedis(RedisServer):
 
     @property
     def options(self) -> str:
-        """What clients add to the URL."""
-        own = self._own  # its certificate is as good as a client's
+        """The clients' additions to the URL."""
+        own = self._own  # its certificate is also a valid client's
         return f"?ssl_ca_certs={self._authority.ca}&ssl_certfile={own.certificate}&ssl_keyfile={own.key}"
 
     def argv(self) -> list[str]:
@@ -48,7 +48,7 @@ class SecureRedis(RedisServer):
             "tls-key-file": str(self._own.key),
             "tls-auth-clients": "yes",
         }
-        # what is said last holds
+        # the last value holds
         words = [word for name, value in settings.items() for word in (f"--{name}", value)]
         return [*super().argv(), *words, *(["--requirepass", self.password] if self.password else [])]
 
@@ -119,7 +119,7 @@ class Sentinel(RedisServer):
         ]
         if self._own_password:
             lines.append(f"requirepass {self._own_password}")
-        settings = self.folder / "sentinel.conf"  # Sentinel writes into it what it learns
+        settings = self.folder / "sentinel.conf"  # Sentinel writes its state into it
         if not settings.exists():
             settings.touch(0o600)
             settings.write_text("\n".join(lines) + "\n")
@@ -150,12 +150,12 @@ class SecureRabbit(RabbitServer):
 
     @property
     def secure_url(self) -> str:
-        """What clients connect to over TLS."""
+        """The URL for clients over TLS."""
         return f"amqps://guest:guest@{HOST}:{self.tls_port}/%2F{self.options}"
 
     @property
     def options(self) -> str:
-        """What clients add to the URL."""
+        """The clients' additions to the URL."""
         own = self._own
         return f"?ssl_ca_certs={self._authority.ca}&ssl_certfile={own.certificate}&ssl_keyfile={own.key}"
 

@@ -1,9 +1,9 @@
-"""What servers of this machine took of what is sent to them.
+"""The bytes that servers of this machine have read from their clients' connections.
 
 The kernel takes bytes long before a server does: some hundred kilobytes for each connection, and in waves, since a
-full receive buffer drops what comes and the sender tries again later and later.  How much a client could send in a
-second is then something else than what the server read in it.  Both ends are on this machine, so the kernel tells what
-waits in between (proc(5), ``/proc/net/tcp``: ``tx_queue`` of the sender and ``rx_queue`` of the receiver).  That table
+full receive buffer drops packets and the sender retries later and later.  So the bytes that a client could send in a
+second differ from those that the server read in it.  Both ends are on this machine, so the kernel shows the bytes that
+wait in between (proc(5), ``/proc/net/tcp``: ``tx_queue`` of the sender and ``rx_queue`` of the receiver).  That table
 is read line by line, not at one moment; so senders are read before receivers, and bytes that move meanwhile count twice
 as waiting rather than as taken.
 """
@@ -37,7 +37,7 @@ class Sent:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._links: set[Link] = set()
-        #: Bytes that were taken since the last look, as their senders know.
+        #: Bytes that were read by servers since the last sample, as their senders know.
         self._known = 0
 
     def add(self, connection: socket.socket) -> Link:
@@ -48,22 +48,22 @@ class Sent:
         return link
 
     def taken(self, link: Link) -> None:
-        """Its server took all that was sent, since it said so."""
+        """Its server has read all sent bytes, since it has responded."""
         with self._lock:
             self._known += link.sent - link.taken
             link.taken = link.sent
 
     def drop(self, link: Link) -> None:
-        """It is closed: what waits is lost, and what a server took of it since the last look is not known."""
+        """It is closed: waiting bytes are lost, and those that a server read since the last sample are unknown."""
         with self._lock:
             self._links.discard(link)
 
     def newly_taken(self) -> int:
-        """Bytes that servers took since the last look."""
+        """Bytes that servers read since the last sample."""
         with self._lock:
             found, self._known = self._known, 0
             sent = [(link, link.sent) for link in self._links if link.sent > link.taken]
-            # after that: what is sent meanwhile counts the next time
+            # after that: bytes sent meanwhile count the next time
             senders, receivers = (_waiting(), _waiting()) if sent else ({}, {})
             for link, size in sent:
                 left = (
@@ -76,7 +76,7 @@ class Sent:
 
 
 def _named(address: tuple[str, int]) -> str:
-    """As the kernel's table writes it."""
+    """The address in the format of the kernel's table."""
     return f"{int.from_bytes(socket.inet_aton(address[0]), sys.byteorder):08X}:{address[1]:04X}"
 
 

@@ -1,8 +1,8 @@
-"""Disks for measuring: loop devices with XFS and the scheduler BFQ, and *slow* ones, before which queues really form.
+"""Disks for measurements: loop devices with XFS and the scheduler BFQ, and *slow* ones, on which real queues form.
 
-A slow disk is nbdkit with its filters *rate* and *delay*, which nbdfuse shows as a file, which a loop device takes for
-its disk: file system → loop device with BFQ → nbdfuse → nbdkit → image.  Everything needs root.  Loop numbers are the
-machine's: we take the next free one and give back what we took.
+A slow disk is nbdkit with its filters *rate* and *delay*, which nbdfuse shows as a file, on which a loop device is
+set up: file system → loop device with BFQ → nbdfuse → nbdkit → image.  All of it needs root.  Loop numbers are
+machine-wide: the next free one is used and released.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Final
 
 from sluice_aio.errors import LaunchError
 
-#: What slow disks need beside util-linux: program → Debian package.
+#: Programs of slow disks besides util-linux: program → Debian package.
 PROGRAMS: Final = {"nbdkit": "nbdkit", "nbdfuse": "libnbd-bin", "fusermount3": "fuse3", "mkfs.xfs": "xfsprogs"}
 _PATIENCE: Final = 15.0
 _SIZE: Final = 4 << 30
@@ -27,7 +27,7 @@ _SIZE: Final = 4 << 30
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """Of a slow disk: ``rate`` bytes per second each for reads and writes, ``delay`` seconds for each request."""
+    """Speed of a slow disk: ``rate`` bytes per second each for reads and writes, ``delay`` seconds for each request."""
 
     rate: int = 100_000_000
     delay: float = 0.001
@@ -46,7 +46,7 @@ class Disk:
 
     @contextlib.contextmanager
     def dirty_within(self, size: int) -> Iterator[None]:
-        """Let no more than ``size`` bytes wait in memory to be written back: then whoever writes waits for the disk.
+        """Limit the bytes that wait in memory for write-back to ``size``: then writers wait for the disk.
 
         :raises LaunchError: when the kernel cannot bound that for one disk
         """
@@ -60,13 +60,13 @@ class Disk:
         strict.write_text("1", encoding="ascii")
         try:
             yield
-        finally:  # loop devices outlive what is behind them
+        finally:  # loop devices outlive their backing files
             strict.write_text("0", encoding="ascii")
             ratio.write_text(before, encoding="ascii")
 
 
 def missing() -> str:
-    """Why there can be no slow disks here; empty when there can."""
+    """Why slow disks are impossible on this machine; empty when they are possible."""
     if os.geteuid() != 0:
         return "slow disks need root"
     lacking = [package for program, package in PROGRAMS.items() if shutil.which(program) is None]
@@ -93,7 +93,7 @@ def disk(work: Path, name: str = "disk", size: int = _SIZE, speed: Speed | None 
         device = _run("losetup", "--direct-io=on", "--show", "-f", str(shown))
         stack.callback(_run, "losetup", "-d", device)
         found = Disk(folder, Path(device).name)
-        stack.callback(found.queue, "scheduler", "none")  # who gets its number next has it as it is left
+        stack.callback(found.queue, "scheduler", "none")  # the next user of its number gets the present settings
         found.queue("scheduler", "bfq")
         _run("mount", "-o", "noatime", device, str(folder))
         stack.callback(_run, "umount", str(folder))
@@ -102,10 +102,10 @@ def disk(work: Path, name: str = "disk", size: int = _SIZE, speed: Speed | None 
 
 @contextlib.contextmanager
 def _slowed(work: Path, name: str, image: Path, speed: Speed) -> Iterator[Path]:
-    """``image`` once more, as a file that is slow."""
+    """A slow file with the bytes of ``image``."""
     wire, folder = work / f"{name}.sock", work / f"{name}.fuse"
     folder.mkdir(exist_ok=True)
-    wire.unlink(missing_ok=True)  # nbdkit leaves it
+    wire.unlink(missing_ok=True)  # nbdkit does not remove it
     milliseconds = f"{speed.delay * 1000:g}ms"
     filters = ("--filter=rate", "--filter=delay", "file", str(image))
     # the kernel's own credit of two seconds would let the first 200 MB pass at once

@@ -10,10 +10,10 @@ from sluice_aio.base.swift_http import SwiftHttp, SwiftResponse
 
 
 class Steadily:
-    """Does something several times a second until told to stop; a context manager.
+    """Makes requests at a steady rate until stopped; a context manager.
 
-    :param rate: how often in a second each of ``asks`` is called
-    :param statuses: what else is answered fails the test
+    :param rate: calls of each of ``asks`` per second
+    :param statuses: other statuses fail the test
     """
 
     def __init__(

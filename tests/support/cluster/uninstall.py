@@ -1,4 +1,4 @@
-"""What probes of taking Sluice out do: all that clients see, what is left on disks, and the steps on each node."""
+"""Common parts of the probes that remove Sluice: all that clients see, traces on disks, and the steps on each node."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY
 from sluice_middleware.wsgi.sysmeta import POSTED_PREFIX, PREFIX
 
 _PAGE: Final = Path(__file__).parents[3] / "docs" / "admin" / "uninstall.md"
-#: Differ between two answers by nature.
+#: Headers that differ between any two responses.
 _MOMENTS: Final = {"date", "x-trans-id", "x-openstack-request-id"}
 _OURS: Final = (ENTRY.lower(), PREFIX, POSTED_PREFIX)
 _DAEMONS: Final = ("object-auditor", "object-replicator", "object-reconstructor", "object-updater")
 
 
 def run_documented(program: Sequence[str], command: str, documented: str = "") -> str:
-    """What a command of the page about uninstalling says.
+    """The output of a command of the page about uninstalling.
 
     :param program: the client with the options that a cluster needs
     :param documented: the command as the page has it, with names of its own; empty: the same
@@ -43,12 +43,12 @@ def run_documented(program: Sequence[str], command: str, documented: str = "") -
 
 
 def token(client: SwiftHttp) -> dict[str, str]:
-    """The header that says who asks."""
+    """The header of authentication."""
     return {"X-Auth-Token": client.token}
 
 
 def versions(client: SwiftHttp, container: str) -> dict[tuple[str, str], Any]:
-    """Name and version → all that a client can tell of it."""
+    """Name and version → all that a client can see of it."""
     target = f"{client.account}/{container}"
     rows = json.loads(client.raw("GET", f"{target}?versions&format=json", token(client)).body)
     found = {}
@@ -59,7 +59,7 @@ def versions(client: SwiftHttp, container: str) -> dict[tuple[str, str], Any]:
 
 
 def seen(client: SwiftHttp, containers: Collection[str]) -> dict[str, Any]:
-    """Path → all that a client can tell of the object."""
+    """Path → all that a client can see of the object."""
     found = {}
     for container in containers:
         for row in client.listing(container):
@@ -72,10 +72,10 @@ def seen(client: SwiftHttp, containers: Collection[str]) -> dict[str, Any]:
 
 
 def marked_files(cluster: Cluster) -> dict[Path, set[str]]:
-    """Files that say anything of Sluice → the names of these metadata, in lower case."""
+    """Files with metadata of Sluice → the names of these metadata, in lower case."""
     found = {}
     for data in data_files(cluster.device_folders):
-        for path in (data, *data.parent.glob("*.meta")):  # the latter holds what was posted
+        for path in (data, *data.parent.glob("*.meta")):  # the latter has the posted metadata
             names = {name.lower() for name in file_metadata(path) if name.lower().startswith(_OURS)}
             if names:
                 found[path] = names
@@ -83,7 +83,7 @@ def marked_files(cluster: Cluster) -> dict[Path, set[str]]:
 
 
 def unwind(layout: Layout) -> None:
-    """What an operator runs on each node, for all of its devices."""
+    """The operator's command on each node, for all of its devices."""
     for server, device in OBJECT_DEVICES.items():
         assert main(["--config", str(layout.swift_dir / f"{server}.conf"), "unwind", device]) == 0
 
@@ -97,7 +97,7 @@ def named_on_disks(layout: Layout, command: str, capsys: pytest.CaptureFixture[s
 
 
 def run_storage_daemons(cluster: Cluster) -> None:
-    """A round of all that looks at stored files, which finds none to quarantine."""
+    """A round of all daemons that read stored files, which quarantines no file."""
     for name in _DAEMONS:
         run_daemon(cluster, name)
     assert [one for device in cluster.device_folders for one in device.glob("quarantined/*/*")] == []

@@ -16,7 +16,7 @@ from sluice_aio.base.server import Server
 from sluice_client import Client, Unreachable
 
 ROOT = Path(__file__).resolve().parents[3]
-#: What a proxy tells the API of the request that it got.
+#: A proxy's headers about the request that it received.
 _FORWARDED = "X-Forwarded-"
 
 
@@ -61,9 +61,9 @@ class ApiServer(Server):
 
 @contextmanager
 def prefix_proxy(port: int, prefix: str, scheme: str = "http", host: str = "") -> Iterator[str]:
-    """The URL of a proxy that takes ``prefix`` away and asks the API at ``port``.
+    """The URL of a proxy that removes ``prefix`` and forwards to the API at ``port``.
 
-    :param scheme: what it says that it was asked by, and ``host`` at which address, if not that of the request
+    :param scheme: the scheme in its headers, and ``host`` the address, if not that of the request
     """
 
     class Handler(BaseHTTPRequestHandler):
@@ -93,7 +93,7 @@ def prefix_proxy(port: int, prefix: str, scheme: str = "http", host: str = "") -
             self.wfile.write(body)
 
         def log_message(self, form: str, *arguments: object) -> None:
-            """Say nothing."""
+            """Do not log."""
 
     with ThreadingHTTPServer((HOST, 0), Handler) as server:
         thread = Thread(target=server.serve_forever, daemon=True)

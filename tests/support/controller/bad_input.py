@@ -1,7 +1,7 @@
-"""What nobody should send, and how the calls of a description refuse it: 4xx with a reason.
+"""Invalid input, and the refusals of a description's calls: 4xx with a reason.
 
-Each check takes the calls that it tries and where they lead: call → path, about things that exist, so that bodies are
-really looked at.
+Each check takes the calls to test and their paths: call → path, about existing objects, so that bodies are
+really parsed.
 """
 
 import itertools
@@ -62,7 +62,7 @@ OTHER_KINDS = (
     "/",
     "",
 )
-#: JSON type → a value of it; what a field does not take is what it is given.
+#: JSON type → a value of it, given to fields of another type.
 OF_TYPE = {
     "string": "x",
     "integer": 5,
@@ -73,19 +73,19 @@ OF_TYPE = {
     "null": None,
 }
 ACCEPTED_BY = {"number": {"integer", "number"}, "integer": {"integer"}}
-#: Type of a parameter in the query → what it cannot be.
+#: Type of a parameter in the query → invalid values.
 BAD_VALUES = {
     "integer": ("", "x", "-1", "0x10", "1.5", "1e3", " 1", "1_0", "²", "٣", "9" * 400, "NaN", "null", "true", "[]"),
     "number": ("x", "-1", "nan", "inf", "-inf", "1e999", "0x10", "١٢٣x", "[]"),
     "boolean": ("", "2", "maybe", "null", "[]", "TRUE "),
 }
-#: What a call may be called with that is not declared for it.
+#: Query parameters that are not declared for a call.
 METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PROPFIND", "NONSENSE")
 
 
 @dataclass(frozen=True)
 class Call:
-    """A method on a path of the description, and what is said of it."""
+    """A method on a path of the description, with its description."""
 
     method: str
     path: str
@@ -129,7 +129,7 @@ def with_body(calls):
 
 
 def check_odd_names(api, calls):
-    """Each name in reads, and every second one in a call that changes something."""
+    """Send each name in reads, and every second one in calls that change objects."""
     named = [call for call in calls if call.names]
     tries = ((call, ODD_NAMES if call.method == "GET" else ODD_NAMES[n % 2 :: 2]) for n, call in enumerate(named))
     for call, odd in ((call, odd) for call, chosen in tries for odd in chosen):
@@ -148,7 +148,7 @@ def check_malformed_body(api, calls, lead, fault):
 
 
 def field_types(described, call):
-    """Field → JSON types that it takes, of an object that is a body."""
+    """Field → its JSON types, of an object that is a body."""
     schema = call.said["requestBody"]["content"][JSON].get("schema", {})
     for step in schema.get("$ref", "#").split("/")[1:]:
         schema = described[step] if step in described else schema.get(step, schema)
@@ -160,7 +160,7 @@ def field_types(described, call):
 
 
 def check_other_types(api, described, calls, lead):
-    """How many fields were tried with how many values."""
+    """Send values of other types; return the number of fields and values."""
     tried = 0
     for call in [one for one in with_body(calls) if one.kinds == (JSON,)]:
         for name, types in field_types(described, call):
@@ -190,7 +190,7 @@ def check_unknown_length(api, calls, lead):
 
 
 def check_parameters(api, calls, lead):
-    """How many values were tried."""
+    """Send invalid parameters; return the number of values."""
     tried = 0
     for call in calls:
         where = lead(call)
@@ -206,7 +206,7 @@ def check_parameters(api, calls, lead):
 
 
 def check_texts_in_query(api, calls, lead):
-    """Each parameter is sent every third odd name, beginning with another than the one before."""
+    """Send every third odd name in each parameter, each starting with another one."""
     reads = [call for call in calls if call.method == "GET"]
     texts = [
         (call, name)

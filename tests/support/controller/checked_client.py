@@ -1,4 +1,4 @@
-"""A client that holds every answer against the schema that the API gives of itself."""
+"""A client that validates every response against the API's own schema."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def schema() -> dict[str, Any]:
 
 
 def operation(method: str, path: str) -> dict[str, Any] | None:
-    """What the schema says of ``method`` on ``path``; None when it knows no such thing."""
+    """The schema's operation of ``method`` on ``path``; None without one."""
     plain = path.partition("?")[0]
     paths = schema()["paths"]
-    # a part that is named goes before one that may be anything
+    # a named part is preferred to a parameter
     for template, methods in sorted(paths.items(), key=lambda item: (item[0] != plain, item[0].count("{"))):
         if _fits(template.split("/"), plain.split("/")):
             found: dict[str, Any] | None = methods.get(method.lower())
@@ -36,7 +36,7 @@ def _fits(template: list[str], path: list[str]) -> bool:
 
 
 def validate(response: Any, description: dict[str, Any]) -> None:
-    """The answer must be one that ``description``, of its operation, foresees: status, headers and body."""
+    """Validate a response against ``description``, of its operation: status, headers and body."""
     described = description["responses"].get(str(response.status_code))
     assert described, f"{response.status_code} is not described"
     for name in described.get("headers", {}):
@@ -53,7 +53,7 @@ def validate(response: Any, description: dict[str, Any]) -> None:
 
 
 class CheckedClient(APIClient):
-    """REST framework's test client; an answer that the schema does not foresee fails the test."""
+    """REST framework's test client; a response that the schema does not describe fails the test."""
 
     def generic(self, method: str, path: str, *args: Any, **kwargs: Any) -> Any:
         """Called for each request."""

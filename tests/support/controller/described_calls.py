@@ -1,21 +1,21 @@
-"""Calls as a description of the API has them, with something to say in each, while what the API needs is away."""
+"""Calls from a description of the API, with a body for each, while a peer of the API is unreachable."""
 
 import json
 from urllib.parse import quote, urlencode
 
-#: Where the paths of calls begin that answer 503 without a Cinder, and the same as a regular expression.
+#: Prefixes of the paths of calls that answer 503 without a Cinder, and the same as a regular expression.
 ABOUT_VOLUMES = ("/volumes", "/locality/volume")
 VOLUME_PATHS = f"^({'|'.join(ABOUT_VOLUMES)})"
-#: The same of those that answer 503 without a motif daemon.
+#: The same for calls that answer 503 without a motif daemon.
 ABOUT_MOTIFS = "/motifs"
-#: Values that fit wherever an example is missing.
+#: Values that are valid where an example is missing.
 WORDS = {"target": "AUTH_x/c/o", "method": "PUT", "size": "1", "epoch": "1"}
 
 
 def example_calls(schema, **words):
-    """Method, path, body and its type of each call that the API describes, as far as possible with an example.
+    """Method, path, body and its type of each call that the API describes, with an example if possible.
 
-    :param words: parameter → its value, where the usual ones do not do
+    :param words: parameter → its value, where the usual ones are invalid
     """
     words = WORDS | words
     for path, methods in schema["paths"].items():
@@ -40,7 +40,7 @@ def body_of(schema, kind, form):
 
 
 def made_up(schema, wanted):
-    """Something of the wanted form; it need not mean anything."""
+    """A value of the required form; it need not be meaningful."""
     while "$ref" in wanted:
         wanted = schema["components"]["schemas"][wanted["$ref"].rpartition("/")[2]]
     for several in ("oneOf", "anyOf", "allOf"):
@@ -58,9 +58,10 @@ def made_up(schema, wanted):
 
 
 def check_unavailable(ask, calls):
-    """Each of ``calls`` is 503 and says that Redis is away, or refuses its body: the methods of those that are 503.
+    """Each of ``calls`` is 503 and says that Redis is unreachable, or refuses its body; return the methods of those
+    with 503.
 
-    :param ask: method, path, body and its type → status, headers and body of the answer
+    :param ask: takes method, path, body and its type; returns status, headers and body of the response
     """
     wrong, away = [], set()
     for method, path, body, kind in calls:

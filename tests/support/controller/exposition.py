@@ -1,4 +1,4 @@
-"""What the API tells Prometheus, as tests compare it."""
+"""The API's response to Prometheus, in a form for comparisons."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Labels = frozenset[tuple[str, str]]
 
 
 def families(api: Any, path: str) -> list[Metric]:
-    """All that a page has, each family with its help."""
+    """All families of a page, each with its help."""
     answer = api.get(path)
     assert (answer.status_code, answer.headers["Content-Type"].split(";")[0]) == (200, "text/plain")
     found = list(text_string_to_metric_families(answer.content.decode()))

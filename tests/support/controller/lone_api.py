@@ -1,4 +1,4 @@
-"""One controller API as tests talk to it: what holds for every answer is looked at with each."""
+"""One controller API for tests: every response is checked for the rules of all responses."""
 
 import contextlib
 import http.client
@@ -12,14 +12,14 @@ import redis
 
 from sluice_aio.base.ports import HOST
 
-#: All small, so that what is too large is soon sent; debug, since nothing secret may stand there either.
+#: Low limits, so that larger input is soon sent; debug level, since no secret may be logged there either.
 LIMITS = {"body_limit": "65536", "import_limit": "131072", "code_limit": "131072", "log_level": "debug"}
 JSON = "application/json"
 
 
 @dataclass
 class Answer:
-    """An answer that was looked at already: :meth:`LoneApi.ask`."""
+    """A checked response: :meth:`LoneApi.ask`."""
 
     status: int
     headers: dict
@@ -31,7 +31,7 @@ class Answer:
 
 @dataclass
 class LoneApi:
-    """Where it is, who may ask, what it logged, and all that it keeps; ``secrets`` must be found nowhere."""
+    """The API's address, its credentials, its log, and its stored data; ``secrets`` must appear nowhere."""
 
     port: int
     token: str
@@ -45,7 +45,7 @@ class LoneApi:
         return f"http://{HOST}:{self.port}"
 
     def ask(self, method, path, body=None, kind=JSON, **headers):
-        """One answer, which holds no secret and no traceback, and is an error of our shape when it is one.
+        """Send a request; return the response, which has no secret and no traceback, and Sluice's form of an error.
 
         ``body`` may be bytes, or data for JSON; a header's ``_`` is ``-``, and None leaves one out.
         """
@@ -58,7 +58,7 @@ class LoneApi:
         return answer
 
     def look_at(self, answer, what):
-        """What holds for every answer."""
+        """Check the rules of every response."""
         text = answer.body.decode("utf-8", "replace")
         assert not any(secret in text for secret in self.secrets), f"{what}: a secret"
         assert "Traceback" not in text, what
@@ -71,7 +71,7 @@ class LoneApi:
                 assert isinstance(error["problems"], list), what
 
     def speak(self, raw):
-        """The answer to bytes after which nothing more comes."""
+        """The response to bytes after which the input ends."""
         with socket.create_connection((HOST, self.port), 30) as line:
             line.sendall(raw)
             line.shutdown(socket.SHUT_WR)
@@ -82,7 +82,7 @@ class LoneApi:
         return Answer(int(first.split(" ")[1]), {name.lower(): value for name, value in headers.items()}, body)
 
     def dump(self):
-        """Every key with its value, as Redis would write it to disk."""
+        """Every key with its value, in Redis' dump format."""
         return {key: self.redis.dump(key) for key in self.redis.scan_iter(count=1000)}
 
     def log(self):
@@ -90,7 +90,7 @@ class LoneApi:
 
     @contextlib.contextmanager
     def log_checked(self):
-        """What it logs meanwhile holds no secret, and no traceback but those of libraries at debug."""
+        """Context in which it logs no secret, and no traceback except those of libraries at debug."""
         begin = len(self.log())
         yield
         logged = self.log()[begin:]
@@ -100,7 +100,7 @@ class LoneApi:
         assert not faults, faults[0][:4000]
 
     def hang_up(self):
-        """Close the connection that answers come on; the next call opens another."""
+        """Close the client's connection; the next call opens another."""
         while self._line:
             self._line.pop().close()
 
@@ -112,7 +112,7 @@ class LoneApi:
                 self._line[0].request(method, path, raw, headers)
                 found = self._line[0].getresponse()
                 body = found.read()
-            except (http.client.HTTPException, ConnectionError):  # the server ended a connection that was idle
+            except (http.client.HTTPException, ConnectionError):  # the server closed an idle connection
                 self.hang_up()
                 if last:
                     raise

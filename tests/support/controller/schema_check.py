@@ -1,4 +1,4 @@
-"""schemathesis against an API: each call is asked what its description says, and answers as it says."""
+"""schemathesis against an API: each call is requested as its description allows, and must answer as described."""
 
 import json
 import os
@@ -11,17 +11,17 @@ TIMES = int(os.environ.get("SLUICE_FUZZ", "1"))
 SEED = 20 if TIMES == 1 else secrets.randbelow(1 << 31)
 #: The token stays out of command lines and reports.
 OPTIONS = 'headers = { "X-Auth-Token" = "${SLUICE_TOKEN}" }\n'
-#: A description cannot say which texts are sentences and which names exist; and what was made without code has no
-#: code yet, which looks like something that was lost.
+#: A description cannot express which texts are sentences and which names exist; and an object created without code has
+#: no code yet, which looks like a lost object.
 LEFT_OUT = "positive_data_acceptance,ensure_resource_availability"
 
 
 def check_schema(api, folder, *options, **names):
-    """Run schemathesis, and return what it printed.
+    """Run schemathesis, and return its output.
 
-    :param options: of its command ``run``: which calls, which phases, how much
-    :param names: part of a path → what is always said there
-    :raises AssertionError: when an answer is not as described
+    :param options: of its command ``run``: which calls, which phases, how many
+    :param names: part of a path → its value in all requests
+    :raises AssertionError: when a response is not as described
     """
     said = [f'"path.{name}" = {json.dumps(value)}' for name, value in names.items()]
     (folder / "schemathesis.toml").write_text("\n".join((OPTIONS, "[parameters]", *said, "")))

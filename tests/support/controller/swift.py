@@ -1,4 +1,4 @@
-"""As much of a Swift proxy as the API asks for, on a real socket."""
+"""The part of a Swift proxy that the API uses, on a real socket."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class FakeSwift:
         self.policies = ["Policy-0", "ec42"]
         self.containers: dict[str, str] = {}
         self.seen: list[tuple[str, str, dict[str, str]]] = []
-        #: Path → status and body, in place of what would be answered.
+        #: Path → status and body, in place of the usual response.
         self.instead: dict[str, tuple[int, bytes]] = {}
         self.tokens = {"a-token"}
         self.url = ""
 
     def answer(self, method: str, path: str, headers: dict[str, str]) -> tuple[int, dict[str, str], bytes]:
-        """What a proxy would say."""
+        """The response of a proxy."""
         for begin, (status, body) in self.instead.items():
             if path.startswith(begin):
                 return status, {}, body
@@ -66,7 +66,7 @@ def serving(server: ThreadingHTTPServer) -> Iterator[None]:
 
 @contextmanager
 def fake_swift() -> Iterator[FakeSwift]:
-    """One that listens until the end of the block."""
+    """A server that listens until the end of the block."""
     fake = FakeSwift()
 
     class Handler(BaseHTTPRequestHandler):
@@ -83,7 +83,7 @@ def fake_swift() -> Iterator[FakeSwift]:
         do_GET = do_PUT = _answer
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 -- the base's name
-            """Nothing."""
+            """Do not log."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server, serving(server):
         fake.url = f"http://127.0.0.1:{server.server_address[1]}"

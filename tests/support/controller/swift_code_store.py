@@ -1,4 +1,4 @@
-"""As much of a Swift as keeps uploaded code, and copies of items."""
+"""The part of a Swift that stores uploaded code, and copies of items."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sluice_code.swift_code_store import SwiftCodeStore, SwiftCodeStoreSettings
 
 
 class FakeCodeSwift(ThreadingHTTPServer):
-    """Tokens, one account, ``objects`` in a dictionary; the token it gave last is the only good one."""
+    """Tokens, one account, ``objects`` in a dictionary; only the last token is valid."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -23,7 +23,7 @@ class FakeCodeSwift(ThreadingHTTPServer):
         self.objects: dict[str, bytes] = {}
 
     def code_store(self) -> SwiftCodeStore:
-        """A client that keeps code in it."""
+        """A client that stores code in it."""
         url = f"http://127.0.0.1:{self.server_port}/auth/v1.0"
         return SwiftCodeStore(SwiftCodeStoreSettings(url, "s:s", "k", "sluice-code"))
 
@@ -32,7 +32,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: FakeCodeSwift
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 -- the base's name
-        """Nothing."""
+        """Do not log."""
 
     def do_GET(self) -> None:
         if self.path == "/auth/v1.0" and self.headers["X-Auth-Key"] != "k":
@@ -77,6 +77,6 @@ def _etag(content: bytes) -> str:
 
 @contextmanager
 def fake_code_swift() -> Iterator[FakeCodeSwift]:
-    """One that listens until the end of the block."""
+    """A server that listens until the end of the block."""
     with FakeCodeSwift() as server, serving(server):
         yield server

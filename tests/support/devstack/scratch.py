@@ -1,6 +1,6 @@
 """A scratch root in which DevStack's phases run: namespaces of its own, Keystone, Swift, Redis and RabbitMQ for real.
 
-DevStack's library lies at ``/opt/stack/devstack``, the clone at ``/opt/stack/sluice``.  Everything runs as the user
+DevStack's library is at ``/opt/stack/devstack``, the clone at ``/opt/stack/sluice``.  All phases run as the user
 ``stack``, who becomes root by ``sudo``.
 """
 
@@ -50,7 +50,7 @@ log_level = debug
 def find_library() -> Path:
     """DevStack's own function library, which ``DEVSTACK_DIR`` names; by default beside the clone.
 
-    :raises FileNotFoundError: when it is not there
+    :raises FileNotFoundError: when it is missing
     """
     found = Path(os.environ.get("DEVSTACK_DIR") or CLONE.parent / "shared" / "devstack").resolve()
     if not (found / "functions-common").is_file():
@@ -66,20 +66,20 @@ class DevStackRoot(ScratchRoot):
         self._swift = swift_source.fetch(cache_folder()).root
         shown = (CLONE, self._library, self._swift, self._keystone.parents[1])
         super().__init__(folder, "devstack", HERE / "setup.sh", shown)
-        #: ``/opt/stack`` of the root.
+        #: The folder ``/opt/stack`` of the root.
         self.stack_dir = folder / "stack"
 
     def start(self) -> None:
-        """Make it, with what DevStack's user and other services would have left."""
+        """Create it, with the files of DevStack's user and other services."""
         self._make_top_dir(self._library, self._keystone)
         self._make_folders(self._swift)
         (self._folder / "clone").symlink_to(CLONE)
         super().start()
 
     def stack(self, mode: str) -> str:
-        """Run stack.sh in ``mode``; what it said.
+        """Run stack.sh in ``mode``; return its output.
 
-        :raises AssertionError: when it fails, with the end of what it and its last phase said
+        :raises AssertionError: when it fails, with the end of its output and of its last phase
         """
         command = ["/bin/bash", "/opt/stack/sluice/tests/support/devstack/stack.sh", mode]
         ended = self.enter("stack", command, {"OS_CLOUD": "devstack-admin"})
@@ -90,18 +90,18 @@ class DevStackRoot(ScratchRoot):
         return ended.stdout
 
     def run(self, *command: str, user: str = "stack", cloud: str = "devstack-admin", **environment: str) -> str:
-        """The output of ``command``, said by ``user`` to ``cloud`` of clouds.yaml.
+        """The output of ``command``, run by ``user`` with ``cloud`` of clouds.yaml.
 
         :raises AssertionError: when it fails
         """
         return super().run(*command, user=user, OS_CLOUD=cloud, **environment)
 
     def path(self) -> str:
-        """Where programs are; DevStack's environment is ours."""
+        """The search path of programs; DevStack's environment is that of the tests."""
         return f"{sys.prefix}/bin:{super().path()}"
 
     def _make_top_dir(self, library: Path, keystone: Path) -> None:
-        """DevStack's folder: links to its library, and what a user and a clone of it bring."""
+        """DevStack's folder: links to its library, and the files of a user and a clone."""
         top = self.stack_dir / "devstack"
         (top / "files" / "swift").mkdir(parents=True)
         for path in library.iterdir():
@@ -111,7 +111,7 @@ class DevStackRoot(ScratchRoot):
         (top / "local.conf").write_text(_LOCAL_CONF.format(**secret, environment=sys.prefix, keystone=keystone))
 
     def _make_folders(self, swift: Path) -> None:
-        """What other services would have left in /opt/stack."""
+        """The files of other services in /opt/stack."""
         for folder in ("data", "logs", "status", "sluice", "horizon/openstack_dashboard/local"):
             (self.stack_dir / folder).mkdir(parents=True)
         (self.stack_dir / "swift").symlink_to(swift)

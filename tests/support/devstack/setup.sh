@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154  # read by enter.sh, which sets root and folder
-# What the scratch root of DevStack has besides: the user stack, who becomes root by sudo; FOLDER/stack, which is on a
+# Additions to the scratch root of DevStack: the user stack, who becomes root by sudo; FOLDER/stack, which is on a
 # disk, as /opt/stack; the clone as /opt/stack/sluice.
 chroot "$root" id stack > /dev/null 2>&1 || chroot "$root" useradd --create-home --shell /bin/bash stack
 echo 'stack ALL=(root) NOPASSWD:ALL' > "$root/etc/sudoers.d/50_stack_sh"

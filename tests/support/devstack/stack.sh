@@ -1,12 +1,12 @@
 #!/bin/bash
-# What stack.sh, unstack.sh and clean.sh of DevStack do, as far as it concerns Keystone, Swift and plugins: the same
+# The parts of DevStack's stack.sh, unstack.sh and clean.sh that concern Keystone, Swift and plugins: the same
 # functions of DevStack's own library in the same order, run by the user stack in the scratch root.
 #
 #   stack.sh stack | again | unstack | clean
 #
 # `again` is a second stack.sh on the same machine that leaves Swift's configuration as the plugin changed it.
-# The library is DevStack's; these are the test's: Keystone comes from another environment and listens on a port of its
-# own, Swift has folders in the place of a loop device, Cinder and Horizon are folders alone.
+# The library is DevStack's; the test differs in this: Keystone comes from another environment and listens on a port of
+# its own, Swift has folders instead of a loop device, Cinder and Horizon are only folders.
 # shellcheck source=/dev/null
 # shellcheck disable=SC2034  # variables of DevStack's library
 set -o errexit
@@ -31,7 +31,7 @@ function echo_summary {
     echo "== $*" >&6
 }
 
-# In the place of a file system on a loop device
+# Replaces a file system on a loop device
 function create_disk {
     sudo mkdir -p "$2"
 }
@@ -40,7 +40,7 @@ function destroy_disk {
     sudo rm -rf "$2"
 }
 
-# A phase must not change how the shell of its caller behaves, nor tell a password.
+# A phase must not change options of its caller's shell, nor print a password.
 function run_checked_phase {
     local after before log=/opt/stack/logs/$mode-$1-${2:-}.log
     set -o xtrace
@@ -71,7 +71,7 @@ function source_libraries {
     setup_devstack_virtualenv
 }
 
-# lib/keystone's own functions bootstrap and serve by uwsgi and Apache; what they leave behind is the same
+# lib/keystone's own functions bootstrap and serve by uwsgi and Apache; their result is the same
 function start_keystone_here {
     install -d -m 700 "$DATA_DIR/keystone"
     echo "$ADMIN_PASSWORD" > "$DATA_DIR/keystone/admin.password"
@@ -82,7 +82,7 @@ function start_keystone_here {
     restart_service memcached
 }
 
-# Of create_keystone_accounts and create_swift_accounts what Sluice has to do with
+# The parts of create_keystone_accounts and create_swift_accounts that Sluice needs
 function create_accounts {
     get_or_create_domain "$SERVICE_DOMAIN_NAME"
     get_or_create_project "$SERVICE_PROJECT_NAME" "$SERVICE_DOMAIN_NAME"
@@ -110,7 +110,7 @@ function stack {
     create_accounts
     if [[ $mode == stack ]]; then
         init_swift
-        # as they were, and what the plugin must bring back
+        # the unchanged files, which the plugin must restore
         cp -r "$SWIFT_CONF_DIR" /opt/stack/swift-before
     else
         stop_swift

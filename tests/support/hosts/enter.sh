@@ -1,12 +1,12 @@
 #!/bin/bash
-# Run by `unshare` as process 1 of namespaces of its own: makes a scratch root that looks like this machine and writes
-# to memory, with nothing but loopback, and stays until it is killed; then all that it started is gone.
+# Run by `unshare` as process 1 of namespaces of its own: creates a scratch root that looks like this machine and writes
+# to memory, with only a loopback interface, and stays until it is killed, which ends all of its processes.
 #
 #   enter.sh FOLDER NAME PYTHON SETUP PATH…
 #
-# NAME is its host name.  Our systemctl.py takes the place of systemctl, run by PYTHON.  Each PATH of this machine is at
-# its place in the root, for reading, and everybody may look into the folders above it.  SETUP is a script that is read
-# before the root is entered: it adds to `$root` what is to be there besides, out of `$folder`.
+# NAME is its host name.  The tests' systemctl.py replaces systemctl, run by PYTHON.  Each PATH of this machine is at
+# its place in the root, for reading, and all users may read the folders above it.  SETUP is a script that is sourced
+# before the root is entered: it adds further files to `$root`, from `$folder`.
 set -euo pipefail
 folder=$1 name=$2 python=$3 setup=$4
 shift 4

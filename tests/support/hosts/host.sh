@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154  # read by enter.sh, which sets root and folder
-# What a host of a lab has besides: /opt and /srv, which are on a disk; the wheelhouse, where there is one; files that it
-# has from the beginning, such as Swift's configuration.
+# Additions to a host of a lab: /opt and /srv, which are on a disk; the wheelhouse, if there is one; files that it
+# has from its start, such as Swift's configuration.
 for place in opt srv; do
     mkdir -p "$folder/$place"
     mount --bind "$folder/$place" "$root/$place"

@@ -1,6 +1,6 @@
-"""A root of its own for a test: it looks like this machine, is written to memory alone, and ends with its namespaces.
+"""A root of its own for a test: a copy of this machine's view, written to memory, removed with its namespaces.
 
-Only root can make one.  Inside, ``systemctl`` is ours (``systemctl.py``), since no systemd runs there.
+Only root can create one.  Inside, ``systemctl`` is the tests' (``systemctl.py``), since no systemd runs there.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 HERE: Final = Path(__file__).parent
-#: Seconds that one command may take, on a machine that is busy.
+#: Seconds that one command may take, on a busy machine.
 PATIENCE: Final = 900.0
 
 
@@ -23,7 +23,7 @@ class ScratchRoot:
 
     :param name: its host name
     :param setup: a script that ``enter.sh`` reads
-    :param shown: files and folders of this machine that are there, too, should they lie in other file systems
+    :param shown: files and folders of this machine that exist there, too, even if they are on other file systems
     """
 
     def __init__(self, folder: Path, name: str, setup: Path, shown: Iterable[Path] = ()) -> None:
@@ -36,17 +36,17 @@ class ScratchRoot:
         self.init = 0
 
     def start(self) -> None:
-        """Make it.
+        """Create it.
 
-        :raises PermissionError: for others than root
-        :raises RuntimeError: when it cannot be made
+        :raises PermissionError: for users other than root
+        :raises RuntimeError: when it cannot be created
         """
         if os.geteuid():
             raise PermissionError("only root can make namespaces and mounts: run this test as root")
         (self._folder / "layers").mkdir(parents=True, exist_ok=True)
         command = ["unshare", "--mount", "--pid", "--net", "--uts", "--ipc", "--fork", "--kill-child"]
         command += [str(HERE / "enter.sh"), str(self._folder), self.name, sys.executable, str(self._setup)]
-        # what lies in another one is shown with it
+        # folders on another file system are shown with it
         command += [str(path) for path in sorted(self._shown) if self._shown.isdisjoint(path.parents)]
         self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
@@ -56,7 +56,7 @@ class ScratchRoot:
         self.init = int(children.read_text().split()[0])
 
     def stop(self) -> None:
-        """End it with all that runs in it, as if its power were cut."""
+        """Stop it with all its processes, like a power cut."""
         if self._process is not None:
             self._process.send_signal(signal.SIGKILL)
             self._process.wait()
@@ -72,7 +72,7 @@ class ScratchRoot:
         self.stop()
 
     def run(self, *command: str, user: str = "root", **environment: str) -> str:
-        """The output of ``command``, said by ``user``.
+        """The output of ``command``, run by ``user``.
 
         :raises AssertionError: when it fails
         """
@@ -81,7 +81,7 @@ class ScratchRoot:
         return ended.stdout
 
     def processes(self) -> dict[int, tuple[str, list[str]]]:
-        """Number of each process in the root → its user and its command line, without those that have ended."""
+        """Number of each process in the root → its user and its command line, without ended ones."""
         lines = self.run("ps", "-eo", "pid=,user:32=,args=").splitlines()
         rows = [line.split() for line in lines if "<defunct>" not in line]
         return {int(row[0]): (row[1], row[2:]) for row in rows}
@@ -106,5 +106,5 @@ class ScratchRoot:
         )
 
     def path(self) -> str:
-        """Where programs are."""
+        """The search path of programs."""
         return "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -6,7 +6,7 @@ itself (``Type=notify``), signs of life (``WatchdogSec=``), another start of wha
 when it has ended (``ExecStopPost=``), whether all processes of a unit are ended or the first one alone
 (``KillMode=``), and the confinement that our units ask for.
 
-Each running unit has a keeper, a process of this program, which starts it, hears it, and starts it again.
+Each running unit has a keeper, a process of this program, which starts it, receives its messages, and restarts it.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from pathlib import Path
 UNITS = (Path("/etc/systemd/system"), Path("/lib/systemd/system"))
 STATE = Path("/run/units")
 LOGS = Path("/var/log/units")
-#: Seconds for a service to say that it is ready, and to end.
+#: Seconds for a service to become ready, and to stop.
 PATIENCE = 120.0
-#: Seconds for one that stood still to end of itself.
+#: Seconds for a hanging service to end by itself.
 ABORTING = 5.0
 #: Option and value → what makes the file tree of a service so, by a shell in a mount namespace of its own.
 FILE_TREE = {
@@ -79,7 +79,7 @@ class Unit:
         return running(self._pid)
 
     def start(self) -> None:
-        """Start it, and wait until it is ready where it says so itself."""
+        """Start it, and wait until it is ready if it announces that itself."""
         if self.pid():
             return
         for other in self.conflicts:
@@ -103,14 +103,14 @@ class Unit:
                 raise SystemExit(f"systemctl: `{self.name}` is not ready:\n{self._log().read_text()[-3000:]}")
 
     def restarts(self) -> int:
-        """How often it was started again since somebody started it."""
+        """The number of its restarts since the last start by command."""
         return int(self._restarts.read_text()) if self._restarts.exists() else 0
 
     def _log(self) -> Path:
         return LOGS / f"{self.name}.log"
 
     def _keep(self, announce: Callable[[], object]) -> None:
-        """The keeper: start the service, tell ``announce`` that it is ready, and start it again where it should be."""
+        """The keeper: start the service, call ``announce`` when it is ready, and restart it if its unit says so."""
         for number in itertools.count():
             self._restarts.write_text(str(number))
             status = self._run_once(announce if not number else lambda: None)
@@ -140,7 +140,7 @@ class Unit:
                     os.close(ended)
                     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
                     return status if is_ready else None
-                if not found:  # neither ready nor a sign of life
+                if not found:  # neither ready nor a watchdog message
                     os.kill(pid, next(ends))
                     limit = ABORTING
                 elif b"READY=1" in hears.recv(4096) and not is_ready:
@@ -204,7 +204,7 @@ class Unit:
         return command
 
     def stop(self) -> None:
-        """End it; its children, too, unless the unit says that they are none of systemd's business."""
+        """Stop it; its children, too, unless the unit says otherwise."""
         if keeper := running(self._keeper):
             os.kill(keeper, signal.SIGKILL)
         pid = self.pid()
@@ -252,7 +252,7 @@ def matching(name: str) -> list[str]:
 
 
 def act(verb: str, name: str, now: bool) -> int:
-    """Do one thing with a unit; the exit status."""
+    """Run one action on a unit; return the exit status."""
     unit = Unit(name)
     if verb in ("stop", "restart", "reload-or-restart") or (verb == "disable" and now):
         unit.stop()
@@ -278,7 +278,7 @@ def act(verb: str, name: str, now: bool) -> int:
 
 
 def main() -> int:
-    """What systemctl's exit status would be."""
+    """Return systemctl's exit status."""
     words = [word for word in sys.argv[1:] if not word.startswith("-")]
     verb, names = words[0], words[1:]
     if verb == "daemon-reload":

@@ -1,14 +1,14 @@
 """The installation guide as steps: its pages are parsed, and followed on hosts word for word.
 
-A step is a fenced block whose first line says where it is done:
+A step is a fenced block whose first line names its host:
 
-* `sh host=controller`: commands of a root's shell.  Where `repeat` stands behind it, they are repeated until their
+* `sh host=controller`: commands of a root's shell.  With `repeat` behind it, they are repeated until their
   output is the expected one: what they show takes a moment.
-* `ini host=proxy edit=/etc/swift/proxy-server.conf`: options that are set in a file that is there.
-* `text output`: what the commands before it print; `...` stands for anything.
+* `ini host=proxy edit=/etc/swift/proxy-server.conf`: options that are set in an existing file.
+* `text output`: the output of the commands before it; `...` stands for anything.
 
 ``host`` is a role, whose hosts take turns, or the name of one host.  A shell block without a host is not followed; as
-everywhere in the documentation, the line before it says why: ``<!-- no-run: reason -->``.
+everywhere in the documentation, the line before it has the reason: ``<!-- no-run: reason -->``.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Step:
     """:param place: page and line
     :param host: role or host
     :param file: the file whose options `text` sets; empty: `text` are commands
-    :param output: what they print; None: anything
+    :param output: their output; None: anything
     :param is_repeated: whether they are repeated until they print that
     """
 
@@ -58,7 +58,7 @@ class Step:
 def read_page(path: Path) -> list[Step]:
     """The steps of a page.
 
-    :raises ValueError: for a block that nobody follows and that does not say why
+    :raises ValueError: for a block that is not followed and has no reason
     """
     text = path.read_text(encoding="utf-8")
     steps: list[Step] = []
@@ -81,7 +81,7 @@ class Guide:
 
     :param hosts: name → host
     :param roles: role → names of its hosts
-    :param substitutions: what the guide has in the place of a password or a version → what is written
+    :param substitutions: the guide's placeholder of a password or a version → its value
     """
 
     def __init__(
@@ -93,11 +93,11 @@ class Guide:
         self._hosts = hosts
         self.roles = dict(roles)
         self._substitutions = dict(substitutions)
-        #: Seconds that each step took, behind its place.
+        #: Seconds of each step, with its place.
         self.done: list[tuple[str, float]] = []
 
     def follow(self, page: str, **roles: Sequence[str]) -> None:
-        """Do all steps of a page of the guide; ``roles`` name other hosts for a role.
+        """Follow all steps of a page of the guide; ``roles`` name other hosts for a role.
 
         :raises AssertionError: when a command fails, or prints something else
         """
@@ -128,12 +128,12 @@ class Guide:
     def _run(self, host: ScratchRoot, text: str) -> tuple[int, str]:
         if text.startswith("scp "):
             return 0, "".join(self._copy(host, *line.split()[1:]) for line in text.splitlines())
-        # no registry is reached from here: pip has what --find-links names
+        # a registry is unreachable from here: pip uses the folder of --find-links
         ended = host.enter("root", ["/bin/bash", "-e", "-o", "pipefail", "-c", text], {"PIP_NO_INDEX": "1", **_QUIET})
         return ended.returncode, ended.stdout
 
     def _copy(self, host: ScratchRoot, source: str, target: str) -> str:
-        """``scp HOST:FILE FOLDER/``, which hosts of a test do without a server of SSH."""
+        """``scp HOST:FILE FOLDER/``, which a test's hosts do without an SSH server."""
         name, _, path = source.partition(":")
         content = self._hosts[name].run("base64", path)
         place = target + Path(path).name if target.endswith("/") else target

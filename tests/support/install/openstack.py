@@ -104,7 +104,7 @@ Restart=on-failure
 
 
 class OpenStack:
-    """:param lab: where its hosts are"""
+    """:param lab: of its hosts"""
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
@@ -114,7 +114,7 @@ class OpenStack:
 
     @property
     def hosts(self) -> dict[str, Host]:
-        """Name → host, of those that are there."""
+        """Name → host, of the started ones."""
         return self._lab.hosts
 
     @property

@@ -1,4 +1,4 @@
-"""The folder of wheels that the guide installs from: what others made, kept between runs, and Sluice of this clone."""
+"""The folder of wheels that the guide installs from: third parties', kept between runs, and Sluice of this clone."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BESIDE: Final = ("keystonemiddleware", "python-memcached", "setuptools")
 
 
 def third_parties() -> Path:
-    """Wheels of all that Sluice's roles stand on, in the tested versions; made once for each list of versions."""
+    """Wheels of all dependencies of Sluice's roles, in the tested versions; built once for each list of versions."""
     constraints = CLONE / "constraints.txt"
     seen = constraints.read_bytes() + (CLONE / "setup.cfg").read_bytes() + sys.version.encode() + _ROLES.encode()
     folder = cache_folder() / f"wheelhouse-{hashlib.sha256(seen).hexdigest()[:12]}"
@@ -49,14 +49,14 @@ def link_third_parties(folder: Path) -> None:
 
 
 def later_version() -> str:
-    """A version that pip takes for newer than that of this clone."""
+    """A version that pip considers newer than that of this clone."""
     setup = configparser.ConfigParser(interpolation=None)
     setup.read(CLONE / "setup.cfg")
     return f"{setup['metadata']['version']}.post1"
 
 
 def add_sluice(folder: Path, version: str = "") -> Path:
-    """Build the wheel of this clone in ``folder``, as another ``version`` where that is given."""
+    """Build the wheel of this clone in ``folder``, as another ``version`` if given."""
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch) / "sluice"
         named = subprocess.run(["git", "ls-files", "-z"], cwd=CLONE, capture_output=True, check=True).stdout

@@ -1,4 +1,4 @@
-"""Agents on the loop of a test, against a real Redis, and what a test says to them and hears of them."""
+"""Agents on the loop of a test, against a real Redis, and a test's messages to and from them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sluice_core.store.records import Committed, Draft
 from sluice_core.store.store import AsyncStore, Store
 from sluice_core.testing import assignment
 
-#: Seconds that one story may take.
+#: Seconds of one test.
 LIMIT: Final = 30
 
 
@@ -48,7 +48,7 @@ async def running(url: str, folder: Path, **options: Any) -> AsyncIterator[Agent
 
 
 async def reported(url: str, holds: Callable[[NodeReport], Any]) -> NodeReport:
-    """The report of the node that ``holds``; every report is announced, so nothing is polled."""
+    """The first report of the node for which ``holds`` is true; each report is announced, so no test polls."""
     store = AsyncStore(url)
     async with store.client.pubsub(ignore_subscribe_messages=True) as news:
         await news.subscribe(store.keys.acks)
@@ -72,7 +72,7 @@ def ids(agent: Agent) -> list[str]:
 
 
 def commit(store: Store, *names: str, **more: Any) -> Committed:
-    """Put an assignment ``NAME.0`` for the account of each name; ``more`` is the draft's."""
+    """Commit an assignment ``NAME.0`` for the account of each name; ``more`` is the draft's."""
     return store.commit(Draft("test", puts=tuple(assignment(f"{name}.0", f"AUTH_{name}") for name in names), **more))
 
 
@@ -88,11 +88,11 @@ async def worker(path: Path, *keywords: str, name: str = "w1", pid: int = 11, ro
 
 
 async def reads_on(connection: socket.socket, snapshot: str) -> None:
-    """Worker ``w1`` says which snapshot it reads."""
+    """Worker ``w1`` reports the snapshot that it reads."""
     await asyncio.get_running_loop().sock_sendall(connection, Counters("w1", 0.0, (), snapshot).encode())
 
 
 async def until(holds: Callable[[], Any]) -> None:
-    """Let the loop go on until something in this process ``holds``."""
+    """Run the loop until a condition in this process ``holds``."""
     while not holds():
         await asyncio.sleep(0.01)

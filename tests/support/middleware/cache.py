@@ -1,4 +1,4 @@
-"""For tests of the cache: replicas that may sleep through writes, and a proxy of one node in front of them."""
+"""For tests of the cache: replicas that may miss writes, and a proxy of one node in front of them."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class Stored:
 class Disks:
     """A Swift below the proxy middleware; ``now`` is its next timestamp.
 
-    ``asleep`` holds what the replica answers that has not heard of the last write; only a request with
-    X-Newest goes past it.  ``seen`` are the requests that came, as (method, path).
+    ``asleep`` holds the responses of a replica that misses the last write; only a request with
+    X-Newest bypasses it.  ``seen`` are the received requests, as (method, path).
     """
 
     now: float = 1_700_000_000.0
@@ -70,7 +70,7 @@ class Disks:
         return body
 
     def count(self, method: str) -> int:
-        """How many requests with ``method`` came."""
+        """The number of requests with ``method``."""
         return sum(one == method for one, _ in self.seen)
 
     def _stamp(self, request: Any) -> str:
@@ -140,7 +140,7 @@ class Worker:
         self.protective: tuple[str, ...] = ()
 
     def request(self, method: str, path: str = PATH, body: bytes = b"", **headers: Any) -> Reply:
-        """The whole answer; ``if_match`` becomes ``If-Match``."""
+        """The whole response; ``if_match`` becomes ``If-Match``."""
         answer = self.start(method, path, body, **headers)
         pieces = list(answer.body)
         close = getattr(answer.body, "close", None)
@@ -153,7 +153,7 @@ class Worker:
         return b"".join(self.request("GET", path, **headers).body)
 
     def start(self, method: str, path: str = PATH, body: bytes = b"", **headers: Any) -> UpstreamResponse:
-        """An answer whose body nobody has read."""
+        """A response whose body was not read."""
         env = environment(method, path, body, headers, self.container_status)
         target = tuple(path.split("/", 4)[2:])
         host = FilterHost(PROXY, log, self._authorize, lambda behind: self._sender(env), self.protective.__contains__)
@@ -181,7 +181,7 @@ class Worker:
 
 
 def environment(method: str, path: str, body: bytes, headers: Mapping[str, str], status: int = 200) -> Env:
-    """A WSGI environment whose container Swift remembers to have ``status``."""
+    """A WSGI environment whose container has the cached ``status``."""
     _, _, account, container, _ = path.split("/", 4)
     env: Env = Request.blank(path, method=method, body=body, headers={}).environ
     env["wsgi.input"] = io.BytesIO(body)

@@ -1,4 +1,4 @@
-"""An agent that gives credit as a test wants, at the other end of a real socket, on the green threads of the test."""
+"""An agent that grants credit as a test wants, at the other end of a real socket, on the green threads of the test."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from sluice_middleware.swift import green
 
 M = TypeVar("M", bound=Message)
 
-#: Seconds that a test waits for anything.
+#: Seconds that a test waits, at most.
 LIMIT: Final = 10.0
-#: Seconds of its rate that a flow may have saved.
+#: Seconds of its rate that a flow may accumulate.
 _DEPTH: Final = 0.05
 
 
 class Clock:
-    """Goes on when it is told to."""
+    """A clock that a test advances."""
 
     def __init__(self, now: float = 1000.0) -> None:
         self.now = now
@@ -46,17 +46,17 @@ class Clock:
 
 
 def grant_free(asked: CreditRequest) -> CreditGrant | None:
-    """Everything is free."""
+    """Grant unlimited credit."""
     return _given(asked, FREE, 0.0)
 
 
 def grant_nothing(asked: CreditRequest) -> CreditGrant | None:
-    """No answer at all."""
+    """Do not answer."""
     return None
 
 
 def grant_all(asked: CreditRequest) -> CreditGrant | None:
-    """What is asked for, at once."""
+    """Grant the requested bytes, at once."""
     return _given(asked, asked.size, 1e9)
 
 
@@ -65,7 +65,7 @@ def _given(asked: CreditRequest, size: int, rate: float) -> CreditGrant:
 
 
 def acquire_in_background(transfer: Transfer, *sizes: int) -> tuple[green.Pending, list[int]]:
-    """A green thread that pays; what passed so far is in its list."""
+    """A green thread that acquires credit; its list has the bytes that passed so far."""
     passed: list[int] = []
 
     def go() -> None:
@@ -77,15 +77,15 @@ def acquire_in_background(transfer: Transfer, *sizes: int) -> tuple[green.Pendin
 
 
 class FakeAgent:
-    """Listens where workers of the agent at ``path`` look for credit; everything it hears is in ``heard``."""
+    """Listens where workers of the agent at ``path`` connect for credit; received messages are in ``heard``."""
 
     def __init__(self, path: str, answer: Callable[[CreditRequest], CreditGrant | None] = grant_free) -> None:
         """
-        :param answer: what asks are answered with at once, unless their flow has a pace
+        :param answer: returns the immediate answer to requests, unless their flow has a rate
         """
         self.answer = answer
         self.messages: list[Message] = []
-        #: Bytes given less those given back, by flow.
+        #: Granted bytes minus returned ones, by flow.
         self.given: dict[Flow, int] = {}
         self._paces: dict[Flow, float] = {}
         self._next: dict[Flow, float] = {}
@@ -101,12 +101,12 @@ class FakeAgent:
         green.on_readable(self._listener, self._accept)
 
     def set_rate(self, flow: Flow, rate: float) -> None:
-        """Give ``flow`` so many bytes per second from now on, when it asks."""
+        """Grant ``flow`` this many bytes per second from now on, on request."""
         self._paces[flow] = rate
         self._next.setdefault(flow, 0.0)
 
     def send(self, message: Message) -> None:
-        """Tell all workers."""
+        """Send a message to all workers."""
         for one in self._open - {self._listener}:
             one.send(pack(message))
 
@@ -115,22 +115,22 @@ class FakeAgent:
         return [one for one in self.messages if isinstance(one, kind)]
 
     def requests(self) -> list[CreditRequest]:
-        """All that workers asked for so far."""
+        """All requests of workers so far."""
         return [row for ask in self.received(Ask) for row in ask.rows]
 
     def samples(self) -> list[TrafficSample]:
-        """All that workers said of what moved so far."""
+        """All reports of workers so far."""
         return [row for used in self.received(TrafficReport) for row in used.rows]
 
     @property
     def workers(self) -> int:
-        """How many are connected."""
+        """The number of connected workers."""
         return len(self._open - {self._listener})
 
     def wait_until(self, holds: Callable[[], Any]) -> None:
-        """Let green threads go on until ``holds`` says so; it is asked when something was heard, and now and then.
+        """Run green threads until ``holds`` returns true; it is called after each message, and periodically.
 
-        :raises AssertionError: when that does not come to be
+        :raises AssertionError: when it stays false
         """
         end = time.monotonic() + LIMIT
         while not holds():
@@ -138,7 +138,7 @@ class FakeAgent:
             self._sleep.wait(0.02)
 
     def join(self, *pending: green.Pending) -> None:
-        """Let green threads go on until these have ended, and raise what they raised.
+        """Run green threads until these have ended, and raise their errors.
 
         :raises AssertionError: when they do not
         """
@@ -148,17 +148,17 @@ class FakeAgent:
             one.wait()
 
     def wait_briefly(self) -> None:
-        """Let the workers' messages arrive, and their answers."""
+        """Let the workers' messages arrive, and the answers to them."""
         self._sleep.wait(0.02)
 
     def disconnect(self) -> None:
-        """Leave all workers, as a killed agent does."""
+        """Close all connections, as a killed agent does."""
         for one in self._open - {self._listener}:
             one.shutdown(socket.SHUT_RDWR)
         self.wait_until(lambda: not self.workers)
 
     def close(self) -> None:
-        """Stop listening, and leave all workers."""
+        """Stop listening, and close all connections."""
         self._closing = True
         for one in self._open:
             one.shutdown(socket.SHUT_RDWR)
@@ -224,5 +224,5 @@ class FakeAgent:
             return
         if given.size != FREE:
             self.given[given.flow] = self.given.get(given.flow, 0) + given.size
-        with contextlib.suppress(BrokenPipeError):  # it has gone, as its reader will see
+        with contextlib.suppress(BrokenPipeError):  # it has disconnected, which its reader detects
             connection.send(pack(Grant((given,))))

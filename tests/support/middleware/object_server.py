@@ -1,4 +1,4 @@
-"""A storage node in a folder, for tests: Swift's own object server over our disk files, and its daemons' parts."""
+"""A storage node in a folder, for tests: Swift's own object server over Sluice's disk files, and parts of daemons."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ def swift_conf(folder: Path, module: str = "openstack-sluice") -> Iterator[None]
 
 
 def intent(*steps: tuple[str, Mapping[str, Any]] | str, version: int = 1) -> dict[str, str]:
-    """The header by which a proxy asks for ``steps``: keywords, with parameters where they matter."""
+    """The header by which a proxy requests ``steps``: keywords, with parameters where they matter."""
     pairs = [(step, {}) if isinstance(step, str) else step for step in steps]
     return {sysmeta.NODE: json.dumps([{"f": word, "v": version, "p": dict(params)} for word, params in pairs])}
 
 
 class Log(logging.LoggerAdapter[logging.Logger]):
-    """A logger as Swift's servers and daemons want it, without a socket to syslog; ``counts`` what they count."""
+    """A logger as Swift's servers and daemons need it, without a socket to syslog; ``counts`` are its counters."""
 
     thread_locals = ("", "")
     txn_id = client_ip = server = ""
@@ -71,21 +71,21 @@ class Log(logging.LoggerAdapter[logging.Logger]):
         self.counts: Counter[str] = Counter()
 
     def increment(self, metric: str, **labels: Any) -> None:
-        """One more."""
+        """Count one."""
         self.counts[metric] += 1
 
     def _unheard(self, *args: Any, **labels: Any) -> None:
-        """How much or how long does not matter here."""
+        """Ignore amounts and durations."""
 
     update_stats = timing = timing_since = transfer_rate = _unheard
 
     def set_statsd_prefix(self, prefix: str) -> None:
-        """No statsd here."""
+        """Do nothing: there is no statsd."""
 
 
 @dataclass
 class Answer:
-    """What the object server answered."""
+    """A response of the object server."""
 
     status: str
     headers: Mapping[str, str]
@@ -111,12 +111,12 @@ class StorageNode:
 
     @property
     def conf(self) -> dict[str, str]:
-        """Of every server and daemon of this node."""
+        """The configuration of every server and daemon of this node."""
         general = {"devices": str(self.folder), "mount_check": "false", "fallocate_reserve": "0"}
         return {**general, "sluice_agent_socket": "", "swift_dir": "/none", **self.options}
 
     def teach(self, manager: Any) -> None:
-        """Install :attr:`filters` beside those that are."""
+        """Install :attr:`filters` beside the installed ones."""
         manager.disk_filters.filters.update({one.info.keyword: one for one in self.filters})
 
     def manager(self, policy: int = REPLICATED) -> Any:
@@ -146,17 +146,17 @@ class StorageNode:
         return Answer(response.status, response.headers, response.body)
 
     def put(self, body: bytes, *steps: tuple[str, Mapping[str, Any]] | str, **kwargs: Any) -> Answer:
-        """A PUT under an intent."""
+        """A PUT with a requested transform."""
         headers = {**(intent(*steps) if steps else {}), **kwargs.pop("headers", {})}
         return self.request("PUT", body=body, headers=headers, **kwargs)
 
     def get(self, byte_range: str = "", **kwargs: Any) -> Answer:
-        """A GET, perhaps of ``byte_range`` like ``0-99``."""
+        """A GET, maybe of a ``byte_range`` like ``0-99``."""
         headers = {**({"Range": f"bytes={byte_range}"} if byte_range else {}), **kwargs.pop("headers", {})}
         return self.request("GET", headers=headers, **kwargs)
 
     def files(self, suffix: str = ".data") -> list[Path]:
-        """The files of all objects that are in place."""
+        """The current files of all objects."""
         return sorted(one for one in self.folder.glob(f"*/objects*/*/*/*/*{suffix}"))
 
     def quarantined(self) -> list[Path]:
@@ -165,6 +165,6 @@ class StorageNode:
 
     @staticmethod
     def stored(path: Path) -> StoredMetadata | None:
-        """What a file says of itself; None for a stock one."""
+        """The private metadata of a file; None for a stock one."""
         value = read_metadata(str(path)).get(ENTRY)
         return None if value is None else StoredMetadata.decode(value)

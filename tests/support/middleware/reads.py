@@ -1,4 +1,4 @@
-"""Toys that change what is read, and a storage node behind the stand of ``testing``."""
+"""Test filters that change the content that is read, and a storage node behind the stack of ``testing``."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _Fold(Stream):
 
 
 class Upper(Filter):
-    """Upper case, and words behind everything; keeps the hints it got."""
+    """Upper case, and a text at the end; records its hints."""
 
     info: ClassVar[ActionInfo] = _info("upper", 200)
     hints: ClassVar[list[Hint]] = []
@@ -59,7 +59,7 @@ class _Marking(Stream):
 
 
 class Mark(Filter):
-    """Puts a word before everything; nearer to the client than the others."""
+    """Puts a text before the content; nearer to the client than the others."""
 
     info: ClassVar[ActionInfo] = _info("mark", 100)
 
@@ -85,7 +85,7 @@ class _Piece(Stream):
 
 
 class Cut(Filter):
-    """Asked for by a header, ``X-Cut: start+length``; knows which bytes it needs."""
+    """Requested by a header, ``X-Cut: start+length``; knows which bytes it needs."""
 
     info: ClassVar[ActionInfo] = _info("cut", 200, Parameter("most", "int", "bytes at most", default=1000))
     asks: ClassVar[tuple[str, ...]] = ("X-Cut", "X-Other")
@@ -107,7 +107,7 @@ class Cut(Filter):
 
 
 class Node:
-    """An object server, the fake Swift behind the storage middleware, as what Swift's proxy asks."""
+    """An object server: the fake Swift behind the storage middleware, as Swift's proxy uses it."""
 
     def __init__(self, stand: ProxyStack, folder: Path, *filters: type[Filter]) -> None:
         options: dict[str, Any] = {one.name: one.default for one in OPTIONS} | {"snapshot_dir": str(folder / "none")}
@@ -123,11 +123,11 @@ class Node:
         stand.proxy.handler.app = self
 
     def set_policies(self, fixed: Any) -> None:
-        """What the node's own snapshot says from now on."""
+        """Set the policies of the node's own snapshot."""
         self.context.lookup._reader = fixed
 
     def __call__(self, env: Env, start_response: Any) -> Iterable[bytes]:
-        """As Swift's proxy: objects are on a device, everything else is somewhere else."""
+        """As Swift's proxy: objects are on a device, containers and accounts are not."""
         if env["PATH_INFO"].count("/") < 4:
             return self.swift(env, start_response)
         env = {**env, "PATH_INFO": "/sda1/7" + env["PATH_INFO"].removeprefix("/v1")}
@@ -143,5 +143,5 @@ class Node:
 
     @property
     def ran(self) -> bool:
-        """Whether the last answer says that filters ran here."""
+        """Whether the last response says that filters ran here."""
         return self.answers[-1][1].get(sysmeta.READ) == "done"

@@ -1,4 +1,4 @@
-"""Request filters for tests of their host: their visits write down what they are told, and do what a test says."""
+"""Request filters for tests of their host: their visits record their calls, and act as a test defines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sluice_core.describe import FILTER, ActionInfo
 from sluice_filters.api import Filter, Stream
 from sluice_filters.visits import Call, Reply, Visit
 
-#: ``(who, what)`` or ``(who, what, more)``.
+#: ``(filter, event)`` or ``(filter, event, more)``.
 Event = tuple[Any, ...]
 
 
@@ -21,7 +21,7 @@ class Upper(Stream):
 
 
 class Counting(Stream):
-    """Passes on what it is told, and says so."""
+    """Passes its input on, and records it."""
 
     def __init__(self, log: list[Event], name: str) -> None:
         self._log = log

@@ -1,6 +1,6 @@
-"""What Cinder answers to our adapter, recorded by :mod:`.record_cinder_answers`, and the steps that were recorded.
+"""Cinder's responses to Sluice's adapter, recorded by :mod:`.record_cinder_answers`, and the recorded steps.
 
-A step is asked by the real adapter with python-cinderclient, once of a real Cinder and later of :func:`replayed`, which
+The real adapter runs a step with python-cinderclient, once with a real Cinder and later with :func:`replayed`, which
 answers as that one did, request by request.
 """
 
@@ -28,13 +28,13 @@ ADMINISTRATOR: Final = "administrator"
 MEMBER: Final = "member"
 STRANGER: Final = "stranger"
 
-#: What is known of earlier steps: ids by name.
+#: Results of earlier steps: ids by name.
 Ids = dict[str, str]
 Step = Callable[[Any, Ids], Any]
 
 
 def _noted(name: str, step: Step) -> Step:
-    """The step, whose result's id is known as ``name`` from then on."""
+    """The step, whose result's id is stored as ``name``."""
 
     def noting(cinder: Any, ids: Ids) -> Any:
         found = step(cinder, ids)
@@ -44,7 +44,7 @@ def _noted(name: str, step: Step) -> Step:
     return noting
 
 
-#: Name → who asks, and what; in this order.
+#: Name → user and step; in this order.
 STEPS: Final[dict[str, tuple[str, Step]]] = {
     "pools": (ADMINISTRATOR, lambda cinder, ids: cinder.pools()),
     "pools for a member": (MEMBER, lambda cinder, ids: cinder.pools()),
@@ -89,7 +89,7 @@ STEPS: Final[dict[str, tuple[str, Step]]] = {
 
 
 def told(cinder: Any, step: Step, ids: Ids) -> Any:
-    """How a step ends, as JSON says it: what it found, or the error with its class."""
+    """The outcome of a step as JSON: its result, or the error with its class."""
     try:
         found = step(cinder, ids)
     except SluiceError as error:
@@ -104,20 +104,20 @@ def _fields(record: Any) -> Any:
 
 
 def recorded() -> Mapping[str, Any]:
-    """Step → ``exchanges`` (method, path, status, body) and ``told``."""
+    """Step → ``exchanges`` (method, path, status, body) and ``told``, its outcome."""
     steps: dict[str, Any] = json.loads(PATH.read_text(encoding="utf-8"))["steps"]
     return steps
 
 
 class _Answers(BaseAdapter):
-    """Gives the recorded answers in their order, to the requests that they were for."""
+    """Returns the recorded responses in their order, to the recorded requests."""
 
     def __init__(self, exchanges: Sequence[Mapping[str, Any]]) -> None:
         super().__init__()
         self._left = list(exchanges)
 
     def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:
-        """The next answer."""
+        """Return the next response."""
         expected = self._left.pop(0)
         assert (request.method, request.path_url) == (expected["method"], expected["path"])
         answer = requests.Response()
@@ -127,11 +127,11 @@ class _Answers(BaseAdapter):
         return answer
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing."""
 
 
 def replayed(step: str) -> Cinder:
-    """The adapter, whose Cinder answers what the real one answered to a step."""
+    """The adapter, whose Cinder responds as the real one did in a step."""
     plain = requests.Session()
     plain.mount("http://", _Answers(recorded()[step]["exchanges"]))
     session = Session(auth=token_endpoint.Token("http://cinder", "token"), session=plain)

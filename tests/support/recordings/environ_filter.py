@@ -1,14 +1,14 @@
-"""A filter of Swift's pipeline that writes down the environ of each request that reaches it, as JSON, one a line.
+"""A filter of Swift's pipeline that records the environ of each request that reaches it, as JSON, one a line.
 
-It stands where ``egg:openstack-sluice#proxy`` stands, so that it sees what that sees. ``before`` is the environ as it
-comes, ``after`` what has changed in it when the proxy has authorized the request: an auth middleware acts twice.
+It stands in place of ``egg:openstack-sluice#proxy``, so that it sees the same. ``before`` is the environ on arrival,
+``after`` the changes in it when the proxy has authorized the request: an auth middleware acts twice.
 """
 
 import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-#: What is no message from another program, or says nothing of who asks.
+#: Keys without a message of another program, or without information about the user.
 NOISE = (
     "wsgi.",
     "eventlet.",
@@ -37,12 +37,12 @@ NOISE = (
     "HTTP_EXPECT",
     "keystone.token_auth",
 )
-#: Theirs alone, and full of secrets; that they are there is kept.
+#: Private keys with secrets; only their presence is recorded.
 SECRET = ("keystone.token_info", "s3api.auth_details")
 
 
 def plain(value: Any) -> Any:
-    """What JSON can say of ``value``; a tuple is told from a list, and of an object only its type is kept."""
+    """The JSON form of ``value``; a tuple differs from a list, and of an object only its type is kept."""
     if isinstance(value, tuple):
         return {"tuple": [plain(one) for one in value]}
     if isinstance(value, Mapping):
@@ -60,7 +60,7 @@ def seen(environ: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Recorder:
-    """:param path: the file that lines are added to"""
+    """:param path: the file to which lines are appended"""
 
     def __init__(self, app: Callable[..., Iterable[bytes]], path: str) -> None:
         self._app, self._path = app, path

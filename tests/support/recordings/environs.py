@@ -1,4 +1,4 @@
-"""Environs as Swift's auth middlewares hand them on, recorded by :mod:`.record_environs`."""
+"""Environs as Swift's auth middlewares pass them on, recorded by :mod:`.record_environs`."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ def environ(name: str) -> dict[str, Any]:
 
 
 def _restored(value: Any) -> Any:
-    """What was said in JSON; an object of which only the type was kept stays that description."""
+    """The value of a JSON form; an object of which only the type was kept stays that description."""
     if isinstance(value, list):
         return [_restored(one) for one in value]
     if not isinstance(value, dict):

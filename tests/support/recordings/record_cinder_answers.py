@@ -1,6 +1,6 @@
-"""``python -m tests.support.recordings.record_cinder_answers``: records what Cinder answers to our adapter.
+"""``python -m tests.support.recordings.record_cinder_answers``: records Cinder's responses to Sluice's adapter.
 
-Starts Keystone and Cinder with our NBD driver, asks the steps of :mod:`.cinder_answers`, and writes
+Starts Keystone and Cinder with Sluice's NBD driver, runs the steps of :mod:`.cinder_answers`, and writes
 ``cinder_answers.json`` with Cinder's version.  Ids, times, secrets, ports and this machine's name are replaced, equal
 ones by equal ones.
 """
@@ -31,10 +31,10 @@ from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.keystone import seed, venv
 from sluice_volumes.cinder.adapter import Cinder
 
-#: Who asks → a user of Keystone's.
+#: User of a step → a user of Keystone's.
 _USERS: Final = {ADMINISTRATOR: seed.ADMIN, MEMBER: "alice", STRANGER: "ulf"}
 _SETTLES: Final = 30.0
-#: The step before which its project has as many volumes as it may have.
+#: The step before which its project reaches its quota of volumes.
 _BEYOND: Final = "volume beyond the quota"
 #: Statuses of a volume whose attachment was not completed.
 _WAITING: Final = ("attaching", "reserved")
@@ -44,7 +44,7 @@ _TIME: Final = re.compile(r"\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?")
 
 
 class Names:
-    """Replaces what differs from one recording to the next."""
+    """Replaces values that differ from one recording to the next."""
 
     def __init__(self, layout: Layout) -> None:
         self._ids = {NOBODY: NOBODY}
@@ -65,7 +65,7 @@ class Names:
 
 
 class Asked(requests.Session):
-    """Notes each exchange with Cinder."""
+    """Records each exchange with Cinder."""
 
     def __init__(self, root: str) -> None:
         super().__init__()
@@ -89,7 +89,7 @@ def _adapter(layout: Layout, who: str) -> tuple[Cinder, Asked]:
 
 
 def _settle(administrator: Cinder, ids: Ids) -> None:
-    """Wait until Cinder has done what was asked for."""
+    """Wait until Cinder has completed the request."""
     deadline = time.monotonic() + _SETTLES
     while time.monotonic() < deadline:
         volumes = administrator.volumes(everybody=True)

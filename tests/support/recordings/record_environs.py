@@ -1,10 +1,10 @@
-"""``python -m tests.support.recordings.record_environs``: records what Swift's auth middlewares hand on.
+"""``python -m tests.support.recordings.record_environs``: records the environs that Swift's auth middlewares pass on.
 
-Starts Swift with a real Keystone, and beside it proxies with a :mod:`.environ_filter` where
-``egg:openstack-sluice#proxy`` would stand: one that asks tempauth, two that ask Keystone, with the access lists of S3
-and without. Sends each request of the tables below, and writes ``environs.json`` with the versions of what was
-recorded. Ids, tokens, signatures and ports are replaced, equal ones by equal ones, so that a second recording differs
-where the programs do.
+Starts Swift with a real Keystone, and beside it proxies with a :mod:`.environ_filter` in place of
+``egg:openstack-sluice#proxy``: one with tempauth, two with Keystone, with the access lists of S3
+and without. Sends each request of the tables below, and writes ``environs.json`` with the versions of the recorded
+programs. Ids, tokens, signatures and ports are replaced, equal ones by equal ones, so that a second recording differs
+only where the programs do.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from sluice_aio.keystone import seed, venv
 from sluice_aio.keystone.http import DOMAIN, KeystoneHttp, Token, swift_client
 
 ROOT: Final = Path(__file__).parents[3]
-#: Recording proxy → who says who asks, and whether s3api has access lists of its own.
+#: Recording proxy → its auth middleware, and whether s3api has access lists of its own.
 PROXIES: Final = {"tempauth": (TEMPAUTH, "yes"), "keystone": (KEYSTONE, "no"), "keystone-s3-acl": (KEYSTONE, "yes")}
 RESELLER: Final = "rhea"
 KEY: Final = "temporary"
@@ -46,7 +46,7 @@ PYTHON_PACKAGES: Final = ("swift", "keystonemiddleware", "keystoneauth1", "pytho
 
 
 class RecordingProxy(Program):
-    """A proxy of Swift with the filter, which is found in this clone."""
+    """A proxy of Swift with the filter, which is loaded from this clone."""
 
     def __init__(self, layout: Layout, name: str) -> None:
         auth, acl = PROXIES[name]
@@ -74,14 +74,14 @@ class RecordingProxy(Program):
         return f"http://{HOST}:{self.port}"
 
     def recorded(self) -> list[dict[str, Any]]:
-        """What was written since the last call."""
+        """The lines written since the last call."""
         found = [json.loads(line) for line in self.lines.read_text(encoding="utf-8").splitlines()]
         self.lines.write_text("", encoding="utf-8")
         return found
 
 
 def temp_url(account: str, method: str) -> str:
-    """The path of an object with the query that allows ``method`` to whoever has it."""
+    """The path of an object with the query that allows ``method`` without a token."""
     expires, path = int(time.time()) + 600, f"{account}/c/o"
     signature = hmac.new(KEY.encode(), f"{method}\n{expires}\n{path}".encode(), hashlib.sha256).hexdigest()
     return f"{path}?temp_url_sig={signature}&temp_url_expires={expires}"
@@ -101,7 +101,7 @@ def form(account: str) -> tuple[dict[str, str], bytes]:
 
 
 class Recording:
-    """Sends requests and keeps what each leaves at the recorder."""
+    """Sends requests and keeps the recorder's lines of each."""
 
     def __init__(self) -> None:
         self.environs: dict[str, Any] = {}
@@ -124,7 +124,7 @@ class Recording:
 def record_account(
     recording: Recording, proxy: RecordingProxy, owner: SwiftHttp, stranger: SwiftHttp, acl: str
 ) -> None:
-    """What both auth middlewares are asked: by an owner of ``c``, by ``stranger``, by nobody."""
+    """Requests to both auth middlewares: by an owner of ``c``, by ``stranger``, without a token."""
     account, mine = owner.account, owner.token
     assert owner.request("POST", x_account_meta_temp_url_key=KEY).status == 204
     for container, readers in (("c", acl), ("public", ".r:*"), ("shut", "")):
@@ -164,7 +164,7 @@ def record_s3(recording: Recording, proxy: RecordingProxy, name: str, keys: tupl
 
 
 def add_reseller(keystone: KeystoneHttp, project: str) -> str:
-    """Somebody with the role that rules all accounts; the password."""
+    """Create a user with the role for all accounts; return the password."""
     user = keystone.ensure("user", {"name": RESELLER, "password": RESELLER, "domain_id": DOMAIN})
     role = keystone.ensure("role", {"name": "ResellerAdmin"})
     keystone.call("PUT", f"/projects/{project}/users/{user}/roles/{role}")
@@ -172,7 +172,7 @@ def add_reseller(keystone: KeystoneHttp, project: str) -> str:
 
 
 def logins(layout: Layout) -> dict[str, Token]:
-    """Everybody's token."""
+    """The tokens of all users."""
     keystone = KeystoneHttp(layout.keystone_url)
     tokens = {name: keystone.login(name, secret, project) for name, (secret, project, _) in seed.PEOPLE.items()}
     keystone.token = keystone.login(seed.ADMIN, seed.password(layout, seed.ADMIN), "admin").id
@@ -201,7 +201,7 @@ def record_tempauth(recording: Recording, proxy: RecordingProxy) -> None:
 
 
 def replaced(text: str, ids: Mapping[str, str]) -> str:
-    """``text`` without what differs from one recording to the next."""
+    """``text`` without values that differ from one recording to the next."""
     for found, name in ids.items():
         text = text.replace(found, hashlib.md5(name.encode(), usedforsecurity=False).hexdigest())
     text = re.sub(r'("HTTP_X_(AUTH|STORAGE)_TOKEN": ")[^"]*', r"\1token", text)

@@ -1,7 +1,7 @@
-"""``python -m tests.support.recordings.record_redis_answers``: records what Redis says when it refuses something.
+"""``python -m tests.support.recordings.record_redis_answers``: records Redis' errors in several states.
 
-Brings a real Redis into each of the states below, has our stores ask it through a relay that notes each command and the
-bytes of its answer, and writes ``redis_answers.json`` with the versions of what was recorded.
+Brings a real Redis into each of the states below, lets Sluice's stores use it through a relay that records each command
+and the bytes of its response, and writes ``redis_answers.json`` with the versions of the recorded programs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from sluice_aio.base.ports import HOST, free_port
 
 PLAIN: Final = "redis://127.0.0.1:{port}/0"
 _KEYS: Final = 2000
-#: Seconds in which Redis says by itself that it takes no more clients.
+#: Seconds in which Redis itself reports that it accepts no more clients.
 _GREETS: Final = 0.1
 
 
@@ -62,7 +62,7 @@ State = Callable[[Path], contextlib.AbstractContextManager[tuple[int, str]]]
 
 
 def with_settings(*settings: str, url: str = PLAIN, before: tuple[tuple[Any, ...], ...] = ()) -> State:
-    """A Redis that was started with ``settings`` and was then told ``before``."""
+    """A Redis that was started with ``settings`` and then got the commands ``before``."""
 
     @contextlib.contextmanager
     def state(folder: Path) -> Iterator[tuple[int, str]]:
@@ -88,7 +88,7 @@ def loading(folder: Path) -> Iterator[tuple[int, str]]:
 
 @contextlib.contextmanager
 def busy(folder: Path) -> Iterator[tuple[int, str]]:
-    """A Redis that runs a script without an end."""
+    """A Redis that runs an endless script."""
     with RedisWith(folder, "--busy-reply-threshold", "10") as server:
         script = threading.Thread(target=_run_for_ever, args=(server.port,))
         script.start()
@@ -115,7 +115,7 @@ def _is_busy(client: redis.Redis) -> bool:
 
 @contextlib.contextmanager
 def full_of_clients(folder: Path) -> Iterator[tuple[int, str]]:
-    """A Redis that takes no more clients."""
+    """A Redis that accepts no more clients."""
     with RedisWith(folder, "--maxclients", "1") as server, socket.create_connection((HOST, server.port)) as first:
         first.sendall(b"PING\r\n")
         first.recv(64)
@@ -127,14 +127,14 @@ def unsaved(folder: Path) -> Iterator[tuple[int, str]]:
     """A Redis that could not save its data."""
     with RedisWith(folder, "--save", "3600 1") as server, redis.Redis(port=server.port) as client:
         client.set("key", "value")
-        (folder / "dump.rdb").mkdir()  # what cannot be replaced
+        (folder / "dump.rdb").mkdir()  # a file cannot replace it
         client.bgsave()
         while client.info("persistence")["rdb_last_bgsave_status"] != "err":
             time.sleep(0.02)
         yield server.port, PLAIN
 
 
-#: States in which Redis does not do what it is asked, and one in which it does.
+#: States in which Redis refuses commands, and one in which it does not.
 STATES: Final[dict[str, State]] = {
     "as usual": with_settings(),
     "out of memory": with_settings("--maxmemory", "1mb", before=(("CONFIG", "SET", "maxmemory", "1"),)),
@@ -158,7 +158,7 @@ STATES: Final[dict[str, State]] = {
 
 
 class Relay:
-    """Notes what is asked of a server and what it answers; a command is sent when the one before was answered."""
+    """Records the commands to a server and its responses; a command is sent after the response to the one before."""
 
     def __init__(self, port: int) -> None:
         self.answers: dict[str, str] = {}
@@ -208,7 +208,7 @@ def _reply(server: socket.socket) -> bytes:
 
 
 def record(state: State) -> dict[str, Any]:
-    """What the stores are told in a state."""
+    """The results of the stores in a state."""
     with tempfile.TemporaryDirectory() as folder, state(Path(folder)) as (port, url):
         relay = Relay(port)
         there = url.format(port=relay.port)

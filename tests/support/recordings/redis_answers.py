@@ -1,6 +1,6 @@
-"""What Redis answers when it cannot do what it is asked, recorded by :mod:`.record_redis_answers`.
+"""Redis' responses when it refuses commands, recorded by :mod:`.record_redis_answers`.
 
-A *state* is a Redis that is full, loads its data, wants a password, ….  :func:`answering` is a server that answers as
+A *state* is a Redis that is full, loads its data, needs a password, ….  :func:`answering` is a server that answers as
 that Redis did, command by command.
 """
 
@@ -22,11 +22,11 @@ from sluice_core.store.operation import Operation
 from sluice_core.store.store import AsyncStore, Store
 
 PATH: Final = Path(__file__).with_name("redis_answers.json")
-#: What is said to whoever connects.
+#: The response to a new connection.
 CONNECTED: Final = "(connected)"
 TIMEOUT: Final = 5.0
 
-#: What is asked: a write by the client for threads, the same for asyncio, and reads over a blocking connection.
+#: The commands: a write by the client for threads, the same for asyncio, and reads over a blocking connection.
 WRITE: Final = Operation((("SET", "key", "value"),), lambda replies: replies[0])
 READ: Final = Operation(
     (("GET", "key"), ("XREAD", "BLOCK", 1, "STREAMS", "stream", "0")), lambda replies: replies, blocking=True
@@ -34,7 +34,7 @@ READ: Final = Operation(
 
 
 def by_client(url: str) -> str:
-    """How a write of the client for threads ends."""
+    """The result of a write of the client for threads."""
     store = Store(url, timeout=TIMEOUT)
     try:
         return _told(store.run(WRITE))
@@ -45,7 +45,7 @@ def by_client(url: str) -> str:
 
 
 async def by_async_client(url: str, operation: Operation[Any] = WRITE) -> str:
-    """How a write of the client for asyncio ends."""
+    """The result of a write of the client for asyncio."""
     store = AsyncStore(url, timeout=TIMEOUT)
     try:
         return _told(await store.run(operation))
@@ -63,7 +63,7 @@ def _told(outcome: Any) -> str:
 
 
 def command_name(command: Sequence[bytes]) -> str:
-    """What tells a command from others: its first word, and the second of those that are many in one."""
+    """The identity of a command: its first word, and the second of commands with subcommands."""
     words = [one.decode() for one in command[:2]]
     return " ".join(words if words[0] in ("CLIENT", "SCRIPT") else words[:1])
 
@@ -75,7 +75,7 @@ def recorded() -> Mapping[str, Any]:
 
 
 def redis_away(words: str = "Error 111 connecting to 127.0.0.1:1. Connection refused.") -> PeerError:
-    """The error of a store whose Redis does not listen, as redis-py says it."""
+    """The error of a store whose Redis does not listen, in redis-py's words."""
     return PeerError(f"redis at `127.0.0.1:1`: {words}")
 
 
@@ -104,7 +104,7 @@ def _serve(listener: socket.socket, answers: Mapping[str, bytes]) -> None:
                 connection.sendall(answers[CONNECTED])
                 connection.shutdown(socket.SHUT_WR)
                 while connection.recv(1 << 16):
-                    pass  # closed with this unread, it would be a reset, and the words might be lost
+                    pass  # closing with unread input would be a reset, and might lose the response
                 continue
             _answer(connection, answers)
 

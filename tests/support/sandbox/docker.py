@@ -1,6 +1,6 @@
-"""For tests: a Docker engine with the image, and teams of storlets on it.
+"""For tests: a Docker engine with the image, and environments of storlets on it.
 
-The root file system of the image is made once and kept in a cache folder (``$SLUICE_CACHE``).
+The root file system of the image is built once and kept in a cache folder (``$SLUICE_CACHE``).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from sluice_sandbox.storlets.team import StorletTeam
 
 
 def kill(engine: DockerEngine) -> None:
-    """SIGKILL, as a fault would; images stay, and ``start`` brings it back."""
+    """SIGKILL; images stay, and ``start`` restarts it."""
     if engine.pid is not None:
         os.kill(engine.pid, signal.SIGKILL)
     while engine.running:
@@ -41,7 +41,7 @@ def kill(engine: DockerEngine) -> None:
 
 @dataclass(frozen=True)
 class Bench:
-    """An engine and a place on it, to make teams from."""
+    """An engine and a place on it, to create environments."""
 
     engine: DockerEngine
     place: ContainerSettings
@@ -50,7 +50,7 @@ class Bench:
     @classmethod
     @contextmanager
     def open(cls, recipe: image.ImageRecipe = image.PYTHON, java: Path | None = None) -> Iterator[Self]:
-        """An engine that lives as long as the block, in a folder that is removed afterwards."""
+        """An engine for the block, in a folder that is removed afterwards."""
         folder = Path(tempfile.mkdtemp(prefix="sluice-"))
         try:
             with DockerEngine(folder / "engine") as engine:
@@ -63,13 +63,13 @@ class Bench:
             shutil.rmtree(folder, ignore_errors=True)
 
     def team(self, limits: Limits | None = None, **changes: Any) -> StorletTeam:
-        """A team at this place, which may differ in ``changes``."""
+        """An environment at this place, with ``changes`` of its arguments."""
         return StorletTeam(replace(self.place, **changes), self.store, limits)
 
     def filters(self, team: StorletTeam, uploads: Sequence[Upload]) -> Mapping[str, type[Filter]]:
-        """The filters of ``uploads``; an upload that is none is an error."""
+        """The filters of ``uploads``; an upload that is no filter is an error."""
         return {one.keyword: load_filter(one, self.store, team) for one in uploads}
 
     def upload(self, keyword: str, code: str | bytes, main: str, language: str = "python", **more: Any) -> Upload:
-        """``code`` registered as ``keyword``."""
+        """Register ``code`` as ``keyword``."""
         return registered(self.store, keyword, code, main, language=language, **more)

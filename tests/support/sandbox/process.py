@@ -65,20 +65,20 @@ class Sort:
 """
 #: Filters in WebAssembly, in its text format.
 WAT: Final = Path(__file__).parents[3] / "filters" / "wasm"
-#: Where roots of jails are kept between runs; everybody must be able to look into it.
+#: The roots of jails, kept between runs; every user must be able to read the folder.
 CACHE: Final = Path(tempfile.gettempdir()) / f"sluice-jail-{os.getuid()}"
 
 
 def upload(
     code: bytes, keyword: str, main: str, environment: str = "process", language: str = "python", **more: Any
 ) -> Upload:
-    """What registering ``code`` leaves in the registry."""
+    """The registry's entry after registering ``code``."""
     digest = hashlib.sha256(code).hexdigest()
     return Upload(keyword, environment, language, main, digest, len(code), **more)
 
 
 def uploaded(store: CodeStore, team: SandboxTeam, code: bytes, keyword: str, main: str, **more: Any) -> type[Filter]:
-    """The filter that ``code`` is; raises what keeps it from being one."""
+    """The filter of ``code``; raises the error that prevents it."""
     language = "python" if team.environment == "process" else "wasm"
     one = upload(code, keyword, main, team.environment, **{"language": language, **more})
     store.add(code, one.sha256)
@@ -86,13 +86,13 @@ def uploaded(store: CodeStore, team: SandboxTeam, code: bytes, keyword: str, mai
 
 
 def compiled(name: str) -> bytes:
-    """One of our WebAssembly filters."""
+    """One of Sluice's WebAssembly filters."""
     return bytes(wasmtime.wat2wasm((WAT / f"{name}.wat").read_text()))
 
 
 @contextmanager
 def supervisor(limits: Limits | None = None, more: tuple[str, ...] = ()) -> Iterator[Path]:
-    """A supervisor in a process of its own; the folder where it listens."""
+    """A supervisor in a process of its own; yields its socket's folder."""
     folder = Path(tempfile.mkdtemp(prefix="sluice-sbx-"))
     folder.chmod(0o755)
     command = [sys.executable, "-m", "sluice_sandbox.cli", "serve", "--folder", str(folder), "--cache", str(CACHE)]
@@ -113,7 +113,7 @@ def supervisor(limits: Limits | None = None, more: tuple[str, ...] = ()) -> Iter
 
 
 def jailed(folder: Path) -> list[int]:
-    """The processes below the supervisor that serves ``folder``, jails and what is in them."""
+    """The processes below the supervisor of ``folder``, jails and their contents."""
     parents: dict[int, int] = {}
     keepers: set[int] = set()
     for entry in Path("/proc").glob("[0-9]*"):

@@ -1,6 +1,6 @@
 """For tests without Docker: the agent as an ordinary process of this machine.
 
-Everything is real but the walls: gateway, wire, agent, daemons, storlets.  Only for storlets that do no harm.
+All parts are real except the isolation: gateway, wire, agent, daemons, storlets.  Only for harmless storlets.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ACCOUNT = "AUTH_test"
 
 
 class BareContainer(Container):
-    """A container without walls."""
+    """A container without isolation."""
 
     def __init__(self, account: str, place: ContainerSettings, limits: Limits) -> None:
         super().__init__(account, place, limits)
@@ -42,7 +42,7 @@ class BareContainer(Container):
             self.end()
 
     def end(self) -> None:
-        """Kill the factory, and with it its daemons and their runs."""
+        """Kill the factory, with its daemons and their runs."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
@@ -57,14 +57,14 @@ class BareContainer(Container):
 
 
 class BareTeam(StorletTeam):
-    """Storlets in bare containers; streams of nobody belong to ``ACCOUNT``."""
+    """Storlets in bare containers; streams without an account belong to ``ACCOUNT``."""
 
     container_class = BareContainer
 
     @classmethod
     @contextmanager
     def open(cls, limits: Limits | None = None) -> Iterator[BareTeam]:
-        """A team that lives as long as the block."""
+        """An environment for the block."""
         folder = Path(tempfile.mkdtemp(prefix="s-"))
         team = cls(ContainerSettings("", "", folder / "s", folder), CodeStore(folder / "c"), limits)
         try:
@@ -79,7 +79,7 @@ class BareTeam(StorletTeam):
         return super().session(steps, hint if hint.account else Hint(size=hint.size, account=ACCOUNT))
 
     def add(self, keyword: str, code: str | bytes, main: str = "storlet.Storlet", **more: Any) -> type[Filter]:
-        """``code`` registered as ``keyword``."""
+        """Register ``code`` as ``keyword``."""
         upload = registered(self._store, keyword, code, main, **more)
         return load_filter(upload, self._store, self)
 

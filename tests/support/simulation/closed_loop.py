@@ -1,9 +1,9 @@
-"""Clients in a closed loop before object servers that hold back: chunk by chunk, on a clock of its own.
+"""Clients in a closed loop before object servers that throttle: chunk by chunk, on a virtual clock.
 
-Each connection asks for one object after the other.  Where the object lies is drawn anew each time, proxies choose one
-of these servers, and the connection stays there until all of it came: so connections pile up where they are slow.
-Servers tell of each second and are told their shares soon after it, and workers ask their node's limiter for credit in
-advance, all as in the real thing; limiter, account and choice are given, since they belong to other packages.
+Each connection requests one object after the other.  The place of the object is drawn each time, proxies choose one
+of these servers, and the connection stays there until the whole object arrived: so connections accumulate at slow
+servers.  Servers report each second and get their shares soon after it, and workers request credit from their node's
+limiter in advance, all as in production; limiter, account and choice are given, since they belong to other packages.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ CHUNK: Final = 65536
 REPORTED: Final = 0.07
 DIVIDED: Final = 0.15
 IN_FORCE: Final = 0.2
-#: When proxies' workers hear which servers have room: their agents tell that with the next second's news.
+#: When proxies' workers get the spares of servers: their agents send them with the next second's update.
 HEADROOM_KNOWN: Final = 1.07
-#: Seconds from one object to the next, and for a chunk that is paid.
+#: Seconds from one object to the next, and for a chunk with credit.
 BETWEEN: Final = 0.01
 PASSES: Final = 0.0005
-#: Shortest and longest pause of an agent while somebody waits.
+#: Shortest and longest pause of an agent while a worker waits.
 SHORTEST: Final = 0.002
 LONGEST: Final = 0.05
 
@@ -72,9 +72,9 @@ class Account(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Components:
-    """What belongs to others: how to make a node's limiter, and a worker's account of a flow with a clock.
+    """Parts of other packages: how to create a node's limiter, and a worker's account of a flow with a clock.
 
-    ``drawn`` puts the servers that have an object (``ip`` and ``port``) in order, by their spares and chance.
+    ``drawn`` sorts the servers of an object (``ip`` and ``port``) by their spares and chance.
     """
 
     limiter: Callable[[], NodeLimiter]
@@ -102,7 +102,7 @@ class _FlowQueue:
         self.at = now
 
     def told(self, now: float) -> Load:
-        """The last second, which is forgotten."""
+        """The counts of the last second, which are reset."""
         self.turn(now)
         waiting = self.held if self.open else 0.0
         load = Load(STORAGE_NODE, *_names(self.flow), "sdb1", self.moved, self.busy, waiting)
@@ -112,7 +112,7 @@ class _FlowQueue:
 
 @dataclass(slots=True)
 class _Connection:
-    """A client of a tenant; ``left`` bytes of its object are to come, ``size`` of them are asked for now."""
+    """A client of a tenant; ``left`` bytes of its object remain, ``size`` of them are requested now."""
 
     account: str
     flow_queue: _FlowQueue | None = None
@@ -126,7 +126,7 @@ class _Server:
     capacity: float
     limiter: NodeLimiter
     queues: dict[str, _FlowQueue] = field(default_factory=dict)
-    serving: int = 0  #: number of the only timer that counts
+    serving: int = 0  #: number of the only valid timer
 
 
 class Loop:
@@ -144,8 +144,8 @@ class Loop:
         copies: int = 3,
     ) -> None:
         """
-        :param popular: how often objects lie on each server; None: all equally
-        :param copies: on how many servers an object lies
+        :param popular: how often objects are stored on each server; None: all equally
+        :param copies: the number of servers of an object
         """
         self.allocator, self.components, self.random, self.sizes = allocator, components, random, sizes
         self.now = 1000.0
@@ -168,7 +168,7 @@ class Loop:
         self._at(self.now + 1.0, self._second)
 
     def seconds(self, count: int) -> list[dict[str, float]]:
-        """Tenant → bytes, for each of the next so many seconds."""
+        """Tenant → bytes, for each of the next seconds."""
         found = []
         for _ in range(count):
             self._run(round(self.now) + 1.0)

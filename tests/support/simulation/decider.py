@@ -17,7 +17,7 @@ from sluice_core.messages.bandwidth import GET, NodeLoad, Share, Shares
 
 @dataclass(slots=True)
 class SimpleDecider:
-    """Remembers each node's newest report; a part's weight is a mean over some seconds of what moved there."""
+    """Keeps each node's newest report; a part's weight is a mean over some seconds of its bytes there."""
 
     floors: Mapping[str, float]
     ceilings: Mapping[str, float]
@@ -26,7 +26,7 @@ class SimpleDecider:
     _means: dict[tuple[str, str], float] = field(default_factory=dict)
 
     def feed(self, load: NodeLoad, arrived: float) -> None:
-        """Take a report unless a newer one is known."""
+        """Accept a report unless a newer one is known."""
         old = self._loads.get(load.node)
         if old is not None and (old[0].started, old[0].number) >= (load.started, load.number):
             return
@@ -36,7 +36,7 @@ class SimpleDecider:
             self._means[key] = row.moved if key not in self._means else 0.75 * self._means[key] + 0.25 * row.moved
 
     def allocate(self, now: float) -> Mapping[str, Shares]:
-        """Divide what nodes that were heard lately report."""
+        """Divide by the reports of nodes that reported lately."""
         loads = {name: load for name, (load, at) in sorted(self._loads.items()) if now - at < 3.0}
         flows = sorted({row.account for load in loads.values() for row in load.rows})
         if not flows:
@@ -93,12 +93,12 @@ def simple_decider(problem: AllocationProblem) -> SimpleDecider:
 
 @dataclass(slots=True)
 class AllocatorDecider:
-    """All that the dividing host does, without its bus."""
+    """All parts of the host that divides bandwidth, without its bus."""
 
     allocator: Allocator = field(default_factory=Allocator)
 
     def feed(self, load: NodeLoad, arrived: float) -> None:
-        """Take a report."""
+        """Accept a report."""
         self.allocator.feed(load, arrived)
 
     def allocate(self, now: float) -> Mapping[str, Shares]:

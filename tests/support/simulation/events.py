@@ -1,10 +1,10 @@
 """A simulated cluster: a virtual clock, events in the order of time, and real code that allocates.
 
-The cluster is fluid.  Proxies give each flow the rate of its part; what flows leave unused goes to others on that proxy
-that want more.  Bytes leave storage nodes that are full for the flow's other nodes, as transfers in a closed
-loop do.  Reports reach the decider late, twice, or not at all, and so do shares; tenants come and go, proxies die.
+The cluster is fluid.  Proxies give each flow the rate of its part; unused rates go to other flows on that proxy
+that need more.  Bytes move from full storage nodes to the flow's other nodes, as transfers in a closed
+loop do.  Reports reach the decider late, twice, or not at all, and so do shares; tenants start and stop, proxies fail.
 
-What allocates is a :class:`Decider`; ``decider.SimpleDecider`` is the simplest one.
+A :class:`Decider` allocates; ``decider.SimpleDecider`` is the simplest one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from sluice_core.messages.bandwidth import GET, Load, NodeLoad, Shares
 #: Seconds after the full second at which reports leave, and shares are divided.
 REPORTED: Final = 0.06
 DIVIDED: Final = 0.18
-#: Transfers of a flow on each side; they are where it asks for its bytes.
+#: Transfers of a flow on each side; their places are those of its requests.
 TRANSFERS: Final = 16.0
 
 
@@ -35,7 +35,7 @@ class Decider(Protocol):
     """Allocates from the reports of nodes."""
 
     def feed(self, load: NodeLoad, arrived: float) -> None:
-        """A report came; ``arrived`` is the time of the clock."""
+        """Handle a report; ``arrived`` is the time of the clock."""
 
     def allocate(self, now: float) -> Mapping[str, Shares]:
         """The shares of each node."""
@@ -72,11 +72,11 @@ class Cluster:
         self.at(1.0, self._second)
 
     def at(self, time: float, event: Callable[[], None]) -> None:
-        """Do something then."""
+        """Run a function at that time."""
         heapq.heappush(self._events, (time, next(self._order), event))
 
     def run(self, until: float) -> None:
-        """Let time pass."""
+        """Advance the time."""
         while self._events and self._events[0][0] <= until:
             time, _, event = heapq.heappop(self._events)
             self._pass(time)
@@ -84,24 +84,24 @@ class Cluster:
         self._pass(until)
 
     def set_active(self, flow: int, active: bool) -> None:
-        """A tenant comes or goes."""
+        """Start or stop a tenant."""
         self._pass(self.now)
         self.active[flow], self.changed, self._rates = active, self.now, None
 
     def set_alive(self, proxy: int, alive: bool) -> None:
-        """A proxy dies or joins; its transfers go to the others."""
+        """Stop or start a proxy; its transfers move to the others."""
         self._pass(self.now)
         self.alive[proxy], self.changed, self._rates = alive, self.now, None
 
     def current_problem(self) -> AllocationProblem:
-        """The problem with what is active and alive now."""
+        """The problem with the present tenants and proxies."""
         given = self.problem
         capacity = np.where(self.alive, given.proxies.capacity, 0.0)
         demand = np.where(self.active, given.demand, 0.0)
         return replace(given, demand=demand, proxies=replace(given.proxies, capacity=capacity))
 
     def measured(self) -> FloatArray:
-        """(flows,) bytes per second since this was last asked."""
+        """(flows,) bytes per second since the last call."""
         self._pass(self.now)
         rates, self.moved = self.moved / max(self.now - self._since, 1e-9), np.zeros_like(self.moved)
         self._since = self.now
@@ -118,14 +118,14 @@ class Cluster:
         self.moved += np.bincount(self.problem.proxies.flow, self._rates[0], minlength=len(self.moved)) * span
 
     def _flowing(self) -> tuple[FloatArray, FloatArray]:
-        """(parts,) rates on both sides, as things stand."""
+        """(parts,) rates on both sides, in the present state."""
         proxies, storage = self.problem.proxies, self.problem.storage
         here = self.active[proxies.flow] & self.alive[proxies.node]
         wish = np.where(self.active, max_rates(self.problem), 0.0)
         allowed = np.where(here, self._allowed(), 0.0)
         demand = np.where(here, self._demand(wish, here), 0.0)
         rates = np.minimum(allowed, demand)
-        for _ in range(3):  # the node's pool: what some leave, others take in equal turns
+        for _ in range(3):  # the node's pool: other flows take unused rates in equal turns
             left = np.minimum(np.bincount(proxies.node, allowed, minlength=len(self.alive)), proxies.capacity)
             left = np.maximum(left - np.bincount(proxies.node, rates, minlength=len(self.alive)), 0.0)
             hungry = here & (rates < demand * (1 - 1e-9))
@@ -146,7 +146,7 @@ class Cluster:
         return np.where(np.isinf(wish[flow]), 1e12, finite[flow] * weight / np.maximum(sums, 1e-12)[flow])
 
     def _allowed(self) -> FloatArray:
-        """(parts,) what proxies were told; newcomers begin at the node's rate for these."""
+        """(parts,) the rates of the proxies' shares; newcomers start at the node's rate for them."""
         proxies = self.problem.proxies
         even = proxies.capacity / np.maximum(np.bincount(proxies.node, minlength=len(self.alive)), 1)
         allowed = even[proxies.node].copy()
@@ -171,7 +171,7 @@ class Cluster:
         self.at(start + 1.0, self._second)
 
     def _reports(self) -> list[NodeLoad]:
-        """What moved in the last second on each node that lives."""
+        """The bytes of the last second on each running node."""
         loads = []
         for side, name, part, given, alive in (
             (PROXY, "proxy", self._parts[0], self.problem.proxies, self.alive),
@@ -220,7 +220,7 @@ class Cluster:
 
 
 def relative_errors(cluster: Cluster, seconds: int, settled: float = 5.0) -> list[FloatArray]:
-    """Run, and say |measured / expected - 1| of the active flows, for each second that was ``settled`` before."""
+    """Run, and return |measured / expected - 1| of the active flows, for each second that was ``settled`` before."""
     found = []
     exact: tuple[float, FloatArray] | None = None
     for second in range(1, seconds + 1):

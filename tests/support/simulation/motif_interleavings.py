@@ -2,12 +2,12 @@
 
     python -m tests.support.simulation.motif_interleavings 1000000
 
-An *episode* makes some items and lets operations run beside each other: each is a greenlet that gives way at every
-access to the storage and to leases. What must hold:
+An *episode* creates some items and runs operations concurrently: each is a greenlet that yields at every
+access to the storage and to leases. Invariants:
 
-* A read gives what a client wrote last, or later; or what a motif makes from what may be read of its sources since it
-  began. It fails only where a client changed the item or its sources meanwhile, or deleted a source.
-* Bytes that a client wrote to a preserving item can be made again at any time.
+* A read returns the last write of a client, or a later one; or a motif's output for allowed states of its sources
+  since the read began. It fails only if a client changed the item or its sources meanwhile, or deleted a source.
+* Bytes that a client wrote to a preserving item can be made at any time.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ from sluice_motifs.testing.memory_shim import MemoryShim
 
 #: Seconds of the simulated clock for each access.
 TICK: Final = 0.02
-#: How often others come to the storage while a PUT lasts.
+#: Accesses by others during a PUT.
 LASTING: Final = (0, 0, 3, 20)
 #: Accesses after which an episode counts as stuck.
 STUCK: Final = 200_000
-#: Seconds for which copies stay that no item needs.
+#: Seconds for which unneeded copies stay.
 GRACE: Final = 1000.0
-#: What is done, and how often.
+#: The actions, and their frequencies.
 OPERATIONS: Final = {
     "get": 30,
     "contract": 30,
@@ -71,7 +71,7 @@ OPERATIONS: Final = {
 
 
 class Violation(Exception):
-    """What must not happen did."""
+    """An invariant was violated."""
 
 
 class One(Template):
@@ -90,12 +90,12 @@ class One(Template):
 
     @staticmethod
     def make(*contents: bytes) -> bytes:
-        """The item, out of its sources."""
+        """The item, from its sources."""
         return contents[0].swapcase()
 
     @staticmethod
     def unmake(made: bytes) -> list[bytes] | None:
-        """The sources, out of the item; None when it is none."""
+        """The sources, from the item; None when it has none."""
         return [made.swapcase()]
 
 
@@ -114,7 +114,7 @@ class Join(One):
 
 
 class Numbered(One):
-    """Other bytes each time."""
+    """Makes other bytes each time."""
 
     info = ActionInfo("numbered", MOTIF, "from one item", (Parameter("of", "str", "source"),))
     exact = False
@@ -196,7 +196,7 @@ class Unpacked(Same):
 _ALL: Final[tuple[type[One], ...]] = (One, Join, Numbered, Same, Unpacked, Kept)
 TEMPLATES: Final[dict[str, type[One]]] = {one.info.keyword: one for one in _ALL}
 
-#: Motifs of the items of an episode, template and sources; an item without is a client's alone.
+#: Motifs of an episode's items, template and sources; an item without a motif is only written by clients.
 Scene = dict[str, tuple[str, str]]
 SCENES: Final[tuple[Scene, ...]] = (
     {"a": ("", ""), "b": ("", ""), "up": ("one", "a"), "both": ("join", "up,b")},
@@ -206,13 +206,13 @@ SCENES: Final[tuple[Scene, ...]] = (
     {"h": (TIER, ""), "up": ("one", "h"), "k": (TIER, "")},
     {"k": (TIER, ""), "l": (TIER, ""), "m": (TIER, "")},
 )
-#: In the last of them, which is drawn most often, clients write one of so few contents: items share copies, also old
+#: In the last one, which is drawn most often, clients write one of so few contents: items share copies, also old
 #: ones.
 ALIKE: Final = 2
 
 
 class Scheduler:
-    """Runs greenlets in random order; ``switch`` gives way."""
+    """Runs greenlets in random order; ``switch`` yields."""
 
     def __init__(self, draws: random.Random) -> None:
         self._draws = draws
@@ -223,7 +223,7 @@ class Scheduler:
         self.skipped = 0.0
 
     def close(self) -> None:
-        """End what still runs after a violation."""
+        """Stop the remaining greenlets after a violation."""
         self._closed = True
         for task in self._tasks:
             with contextlib.suppress(Violation, SluiceError):
@@ -252,12 +252,12 @@ class Scheduler:
         return self.steps * TICK
 
     def wall_clock(self) -> float:
-        """The clock of copies, with the time that was skipped."""
+        """The clock of copies, with the skipped time."""
         return self.clock() + self.skipped
 
 
 class _Condition:
-    """Stands in for ``threading.Condition`` among greenlets: whoever waits gives way and looks again."""
+    """Replaces ``threading.Condition`` among greenlets: a waiter yields and checks again."""
 
     switch: Callable[[], None]
 
@@ -276,7 +276,7 @@ class _Condition:
 
 
 class LosableLeases(LocalLeases):
-    """Leases that are lost now and then; none is granted before those that were granted have ended."""
+    """Leases that are lost at times; none is granted before all granted ones have expired."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         super().__init__(clock=scheduler.clock)
@@ -297,7 +297,7 @@ class LosableLeases(LocalLeases):
 
 
 class _Held(HeldLeases):
-    """Stands in for ``HeldLeases`` in contractions: from the last look at the leases on, no long time passes."""
+    """Replaces ``HeldLeases`` in contractions: no long time passes after the last check of the leases."""
 
     committing = 0
 
@@ -318,7 +318,7 @@ class _Held(HeldLeases):
 
 
 class SceneDerivations:
-    """What the items of a scene are derived from, until that is lost; implements ``Derivations``."""
+    """The derivations of an episode's items, until they are lost; implements ``Derivations``."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
@@ -335,10 +335,10 @@ class SceneDerivations:
 
 @dataclass(slots=True)
 class Write:
-    """What happened to an item: a client's content (``motif``: with its motif), or None for a DELETE.
+    """A change of an item: a client's content (``motif``: with its motif), or None for a DELETE.
 
-    ``detached``: its motifs were detached, and it holds what it held.
-    ``time``: the storage's, when a client began it.
+    ``detached``: its motifs were detached, and its bytes stay.
+    ``time``: the storage's, at a client's start.
     ``lie``: the motif does not make this content; how often each other item had been written by then.
     """
 
@@ -351,7 +351,7 @@ class Write:
 
 @dataclass
 class Episode(Observer):
-    """Some items and what is done with them."""
+    """Some items and the actions on them."""
 
     seed: int
     scene: Scene = field(init=False)
@@ -380,7 +380,7 @@ class Episode(Observer):
         )
         self.writes = 0
 
-    # What is done.
+    # Actions.
 
     def run(self) -> None:
         for name in self.scene:
@@ -439,12 +439,12 @@ class Episode(Observer):
         self.write(name, Record((Motif(keyword, {"of": of}),), made_from), written)
 
     def forget(self) -> None:
-        """Redis forgets everything."""
+        """Redis loses all data."""
         self.derivations.lost = True
         self.leases.lose()
 
     def wait(self) -> None:
-        """So much time passes that copies may go; no PUT of ours takes so long."""
+        """Skip enough time for copies to be removed; no PUT of the runtime takes as long."""
         while _Held.committing:
             self.scheduler.switch()
         self.scheduler.skipped += GRACE
@@ -474,7 +474,7 @@ class Episode(Observer):
             self.sharing.share(name)
 
     def tell(self, name: str) -> None:
-        """The runtime hears that a client changed an item, which may be so."""
+        """Report to the runtime that a client changed an item, which may be true."""
         self.outdated.contract([name])
 
     def copy(self, name: str) -> None:
@@ -503,7 +503,7 @@ class Episode(Observer):
         self.upload(name, Write(made, motif=True), Record((Motif(keyword, {"of": of}),), made_from))
 
     def attach_late(self, name: str) -> None:
-        """A client makes an item of what it has read, and says with the upload which bytes these were."""
+        """A client makes an item from bytes that it has read, and names their versions with the upload."""
         keyword, of = self.scene[name]
         if keyword not in TEMPLATES or TEMPLATES[keyword].relation == PRESERVING:
             return
@@ -525,7 +525,7 @@ class Episode(Observer):
         self.upload(name, Write(content, motif=lie is not None, lie=lie), record)
 
     def upload(self, name: str, write: Write, record: Record | None) -> None:
-        """A client's PUT, which lasts; only another client's that began later wins against it."""
+        """A client's PUT, which lasts; only another client's later PUT wins against it."""
         version = self.shim.put(name, write.content or b"", record, accesses=self.draws.choice(LASTING))
         write.time = int(version)
         history = self.history.setdefault(name, [])
@@ -533,7 +533,7 @@ class Episode(Observer):
             history.append(write)
 
     def attach(self) -> None:
-        """Give all items what their motifs make, and attach these."""
+        """Write to all items the bytes that their motifs make, and attach these."""
         for name, (keyword, of) in self.scene.items():
             if keyword not in ("", "unpacked", TIER):
                 contents = [self.shim.stored(source) or b"" for source in of.split(",")]
@@ -545,7 +545,7 @@ class Episode(Observer):
                 self.shim.annotate(self.view(name), Record((Motif(keyword, {"of": of}),), versions))
                 self.history[name][-1].motif = True
 
-    # How items are read.
+    # Reads.
 
     def front_door(self, name: str, chain: tuple[str, ...]) -> Iterator[bytes]:
         while True:
@@ -569,7 +569,7 @@ class Episode(Observer):
             return
 
     def sources(self, name: str) -> Sequence[str]:
-        """Those of an item as a proxy worker sees it, a moment before the bytes are asked for."""
+        """The sources of an item as a proxy worker sees it, a moment before the bytes are requested."""
         view = self.shim.view(name)
         return () if view is None else sources_by_name(view.record.motifs, name, TEMPLATES)
 
@@ -601,7 +601,7 @@ class Episode(Observer):
             raise Violation(f"`{name}` was read as {content!r}, which is old or foreign: {self.history}")
         return content
 
-    # What must hold.
+    # Invariants.
 
     def since(self, name: str, begin: dict[str, int]) -> list[Write]:
         return self.history[name][begin.get(name, 0) :]
@@ -615,7 +615,7 @@ class Episode(Observer):
             sources = [source for source in of.split(",") if source]
             plain = TEMPLATES[keyword].exact and not any(self.scene[source][0] for source in sources)
             if plain and all(len(self.history[source]) == written[source] for source in sources):
-                return content == since[0].content  # the motif makes something else, and was not asked for
+                return content == since[0].content  # the motif makes other bytes, and was not used
         if any(one.content == content and (preserving or not one.motif or one.lie is not None) for one in since):
             return True
         if any(one.detached for one in since):
@@ -624,12 +624,12 @@ class Episode(Observer):
             return False
         sources = of.split(",")
         if any(one.content is None for source in sources for one in self.since(source, begin) if not one.detached):
-            return True  # it may be all that is left
+            return True  # its bytes may exist nowhere else
         parts = TEMPLATES[keyword].unmake(content)
         return parts is not None and all(map(self.accepts, sources, parts, [begin] * len(sources)))
 
     def may_fail(self, name: str, begin: dict[str, int], seen: set[str]) -> bool:
-        """Whether a client changed the item or what it is made from since, or had deleted that."""
+        """Whether a client changed the item or its sources since, or had deleted a source."""
         if name in seen:
             return False
         seen.add(name)
@@ -640,7 +640,7 @@ class Episode(Observer):
         return any(self.may_fail(source, begin, seen) for source in of.split(",") if source)
 
     def check_kept(self) -> None:
-        """What clients wrote to preserving items can be made from what is stored now."""
+        """Clients' writes to preserving items can be made from the present storage."""
         for name, (keyword, _) in self.scene.items():
             if keyword in ("same", "unpacked", TIER):
                 last = self.history[name][-1].content
@@ -648,7 +648,7 @@ class Episode(Observer):
                     self.failure = self.failure or f"`{name}` was lost: {self.history}"
 
     def made(self, name: str, seen: frozenset[str]) -> set[bytes]:
-        """What an item holds, or each of its motifs makes from what is stored now."""
+        """The bytes of an item, or those that each of its motifs makes from the present storage."""
         state = self.shim._states.get(name)
         if state is None or state.data.plain is None or name in seen:
             return set()
@@ -680,7 +680,7 @@ class Episode(Observer):
 def run(seed: int) -> None:
     """One episode.
 
-    :raises Violation: when something is not as it must be
+    :raises Violation: when an invariant is violated
     """
     threading, shared_stream.threading = shared_stream.threading, _Threading  # type: ignore[assignment]
     held, _Held.committing = contractor_module.HeldLeases, 0

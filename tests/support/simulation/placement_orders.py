@@ -13,7 +13,7 @@ from sluice_actors.bandwidth.fairness.problem import AllocationProblem, Side
 
 
 def with_few_transfers(problem: AllocationProblem, random: np.random.Generator) -> AllocationProblem:
-    """The same cluster with 1 to 12 transfers for each flow, which lies on no more nodes than it has transfers."""
+    """The same cluster with 1 to 12 transfers for each flow, which is on no more nodes than it has transfers."""
     transfers = random.integers(1, 13, len(problem.floor))
 
     def thinned(side: Side) -> Side:
@@ -26,7 +26,7 @@ def with_few_transfers(problem: AllocationProblem, random: np.random.Generator) 
 
 
 def place_one_by_one(problem: AllocationProblem, order: Iterable[int]) -> FloatArray:
-    """(flows,) what is carried of the floors: each by its weights, what does not fit on its other nodes."""
+    """(flows,) the floors that are met: each by its weights, the rest on its other nodes."""
     room = [problem.proxies.capacity.copy(), problem.storage.capacity.copy()]
     sides = (problem.proxies, problem.storage)
     target = np.minimum(problem.floor, max_rates(problem))
@@ -41,7 +41,7 @@ def place_one_by_one(problem: AllocationProblem, order: Iterable[int]) -> FloatA
 
 
 def _placed(rate: float, weight: FloatArray, room: FloatArray) -> FloatArray:
-    """``rate`` by weight, and what exceeds the room by what room the others have."""
+    """``rate`` by weight, and the rate above a node's room by the room of the others."""
     first = np.minimum(rate * weight / weight.sum(), room)
     beside = room - first
     part = min((rate - float(first.sum())) / max(float(beside.sum()), 1e-9), 1.0)

@@ -11,16 +11,16 @@ import numpy as np
 from sluice_actors.bandwidth.arrays import FloatArray, IntArray
 from sluice_actors.bandwidth.fairness.problem import AllocationProblem, Side
 
-#: Sets of nodes are counted out one by one: no side may have more nodes than this.
+#: Sets of nodes are enumerated: no side may have more nodes than this.
 MOST_NODES: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What a random cluster looks like.
+    """The parameters of a random cluster.
 
-    ``parts`` is on how many nodes of a side a flow is, ``skew`` the exponent of Zipf's law by which nodes are more or
-    less popular, ``asked`` the sum of the floors as a part of the smaller side's capacity.
+    ``parts`` is the number of a flow's nodes on a side, ``skew`` the exponent of Zipf's law of the nodes'
+    popularity, ``asked`` the sum of the floors as a part of the smaller side's capacity.
     """
 
     flows: int
@@ -34,7 +34,7 @@ class Sizes:
 
 
 def random_sizes(random: np.random.Generator) -> Sizes:
-    """A small cluster, of which :func:`expected` can be reckoned."""
+    """A small cluster, for which :func:`expected` can be computed."""
     return Sizes(
         flows=int(random.integers(3, 40)),
         proxies=int(random.integers(2, 6)),
@@ -46,7 +46,7 @@ def random_sizes(random: np.random.Generator) -> Sizes:
 
 
 def random_problem(random: np.random.Generator, sizes: Sizes) -> AllocationProblem:
-    """A cluster with as much capacity at the proxies as at the storage nodes, each flow a tenant's only one."""
+    """A cluster with as much capacity at the proxies as at the storage nodes, each flow its tenant's only one."""
     count = sizes.flows
     proxies = _side(random, count, sizes.proxies, sizes.parts, 0.0)
     storage = _side(random, count, sizes.storage, sizes.parts, sizes.skew)
@@ -84,18 +84,18 @@ def _side(random: np.random.Generator, flows: int, nodes: int, parts: int, skew:
 
 @dataclass(frozen=True, slots=True)
 class CapacityLimits:
-    """What holds for rates, exactly: ``matrix @ share <= right``, a row for each set of nodes of a side."""
+    """The exact constraints of rates: ``matrix @ share <= right``, a row for each set of nodes of a side."""
 
     matrix: FloatArray
     right: FloatArray
 
     def allows(self, share: FloatArray) -> bool:
-        """Can the cluster carry this?"""
+        """Whether the cluster can carry this."""
         return bool(np.all(self.matrix @ share <= self.right * (1 + 1e-9) + 1e-9))
 
 
 def capacity_limits(problem: AllocationProblem) -> CapacityLimits:
-    """Flows that lie within a set of nodes cannot move more than these nodes (Hall's condition)."""
+    """Flows within a set of nodes cannot move more than these nodes (Hall's condition)."""
     rows: list[FloatArray] = []
     right: list[float] = []
     for side in (problem.proxies, problem.storage):
@@ -113,7 +113,7 @@ def capacity_limits(problem: AllocationProblem) -> CapacityLimits:
 
 
 def max_rates(problem: AllocationProblem) -> FloatArray:
-    """(flows,) what each may and would take; of problems without bounds."""
+    """(flows,) the highest useful rate of each; of problems without bounds."""
     return np.minimum(problem.demand, problem.ceiling)
 
 
@@ -134,7 +134,7 @@ def exact_shares(problem: AllocationProblem, limit: CapacityLimits) -> FloatArra
 
 
 def shuffle(problem: AllocationProblem, random: np.random.Generator) -> tuple[AllocationProblem, IntArray]:
-    """The same cluster with flows, nodes and parts in another order; (flows,) where each flow stands now."""
+    """The same cluster with flows, nodes and parts in another order; (flows,) the present place of each flow."""
     place = random.permutation(len(problem.floor))
     back = np.argsort(place)
 
@@ -154,6 +154,6 @@ def shuffle(problem: AllocationProblem, random: np.random.Generator) -> tuple[Al
 
 
 def overloaded_nodes(side: Side, rates: FloatArray) -> list[int]:
-    """Nodes that carry more than they can."""
+    """Nodes with more than their capacity."""
     load = np.bincount(side.node, rates, minlength=len(side.capacity))
     return list(compress(range(len(load)), load > side.capacity * (1 + 1e-6)))

@@ -1,9 +1,9 @@
 """``python -m tests.support.swift_suite``: Swift's own functional suite, and whether its result is that of
 plain Swift.
 
-For each set-up a cluster is brought up, its policies are said to the API, and the suite runs through its
+For each set-up a cluster is started, its policies are created through the API, and the suite runs through its
 proxy.  Outcomes are compared test by test with those of the plain run in the results' folder; any
-difference makes the exit status 1.  ``--record`` writes what a whole run gave into that folder.
+difference makes the exit status 1.  ``--record`` writes the outcomes of a whole run into that folder.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def say(line: str) -> None:
 
 
 def chosen(arguments: argparse.Namespace, trial: Trial) -> list[str] | None:
-    """The sample's tests out of the baseline's, the same for each set-up; None for all."""
+    """The sample's tests from the baseline, the same for each set-up; None for all."""
     if arguments.sample is None:
         return None
     known = sorted(Outcomes.load(arguments.results / f"{trial.baseline or trial.name}.json").tests)
@@ -74,7 +74,7 @@ def chosen(arguments: argparse.Namespace, trial: Trial) -> list[str] | None:
 
 
 def run_trial(trial: Trial, arguments: argparse.Namespace, source: swift_suite_source.Source) -> Outcomes:
-    """Bring up the set-up's cluster, run the suite, take the cluster down."""
+    """Start the set-up's cluster, run the suite, stop the cluster."""
     work = Path(tempfile.mkdtemp(prefix="suite-"))
     began = time.monotonic()
     try:
@@ -105,7 +105,7 @@ def _keep_logs(work: Path, folder: Path) -> None:
 
 
 def judge(trial: Trial, outcomes: Outcomes, arguments: argparse.Namespace, whole: bool) -> bool:
-    """Say how it ended and whether that is as plain Swift ends."""
+    """Print the outcome and whether it equals that of plain Swift."""
     say(f"{trial.name}: {outcomes.summary()} in {outcomes.about['minutes']} minutes")
     for test in outcomes.failed:
         say(f"{trial.name}: failed {test}: {outcomes.why[test].strip().splitlines()[-1:]}")
@@ -120,13 +120,13 @@ def judge(trial: Trial, outcomes: Outcomes, arguments: argparse.Namespace, whole
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """All set-ups that were asked for; 1 when any differs from plain Swift."""
+    """Run the requested set-ups; return 1 when any differs from plain Swift."""
     whole = not arguments.select and arguments.sample is None
     record = (arguments.record or arguments.all) and whole and arguments.parts is None
     source = swift_suite_source.fetch(arguments.cache)
     say(f"swift {source.version}, sha256 {source.sha256}")
     good = True
-    # a sample is judged by the recorded baselines, and says nothing of plain Swift
+    # a sample is compared with the recorded baselines, and is no record of plain Swift
     every = [name for name, trial in TRIALS.items() if whole or trial.baseline]
     for name in every if arguments.all else arguments.setup:
         trial = trial_of(name)

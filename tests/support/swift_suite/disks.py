@@ -1,8 +1,8 @@
 """Disks for the functional suite: it writes more attributes than a file of ext4 can have.
 
-Swift's limits (90 items, 4096 bytes of user metadata, beside its own) need a file system without the 4 KB limit of
+Swift's limits (90 items, 4096 bytes of user metadata, besides its own) need a file system without the 4 KB limit of
 ext4: XFS, or tmpfs since Linux 6.6.  And the suite announces uploads of 5 GiB several times at once, for which
-object servers reserve room: a sparse XFS image has room, memory has not, so on tmpfs the reservation is off.
+object servers reserve space: a sparse XFS image has space, memory does not, so on tmpfs the reservation is off.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ XFS: Final = "xfs"
 MEMORY: Final = "memory"
 _MEMORY: Final = Path("/dev") / "shm"
 _IMAGE_SIZE: Final = 64 << 30
-#: More than ext4 takes, as much as Swift may write.
+#: More than ext4 stores, as much as Swift may write.
 _BIG: Final = 32 << 10
 
 
 @dataclass(frozen=True, slots=True)
 class Disks:
-    """A folder for devices, and whether room may be reserved in it."""
+    """A folder for devices, and whether space may be reserved in it."""
 
     folder: Path
     fallocate: bool
@@ -47,9 +47,9 @@ def takes_big_attributes(folder: Path) -> bool:
 
 @contextlib.contextmanager
 def disks(kind: str | None, work: Path) -> Iterator[Disks]:
-    """Devices of ``kind`` while the suite runs; by default an XFS image where we may mount one, else memory.
+    """Devices of ``kind`` while the suite runs; by default an XFS image where it can be mounted, else memory.
 
-    :raises LaunchError: when this machine has none that will do
+    :raises LaunchError: when this machine has no suitable ones
     """
     if kind is None:
         kind = XFS if os.geteuid() == 0 and shutil.which("mkfs.xfs") else MEMORY

@@ -1,4 +1,4 @@
-"""What became of each test, written down and compared."""
+"""The outcomes of tests, stored and compared."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FAILED: Final = "failed"
 
 @dataclass(slots=True)
 class Outcomes:
-    """One run: test id → outcome; ``why`` of those that did not pass; those that passed at a second try only."""
+    """One run: test id → outcome; ``why`` of those that did not pass; those that passed only at a second try."""
 
     tests: dict[str, str] = field(default_factory=dict)
     why: dict[str, str] = field(default_factory=dict)
@@ -37,14 +37,14 @@ class Outcomes:
         return ", ".join(words) or "nothing was run"
 
     def add(self, test: str, outcome: str, why: str) -> None:
-        """What became of one test."""
+        """Add the outcome of one test."""
         self.tests[test] = outcome
         self.why.pop(test, None)
         if outcome != "passed":
             self.why[test] = why
 
     def retried(self, again: Outcomes) -> None:
-        """Take over what a second try of the failed tests gave."""
+        """Take over the results of a second try of the failed tests."""
         for test, outcome in again.tests.items():
             if outcome != FAILED and self.tests[test] == FAILED:
                 self.flaky.append(test)
@@ -59,9 +59,9 @@ class Outcomes:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """What :meth:`save` wrote.
+        """Read the file that :meth:`save` wrote.
 
-        :raises LaunchError: when it is not there
+        :raises LaunchError: when it is missing
         """
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
@@ -71,7 +71,7 @@ class Outcomes:
 
 
 def differences(ours: Outcomes, plain: Outcomes, chosen: Mapping[str, str] | None = None) -> list[str]:
-    """One line for each test that ended differently; ``chosen`` limits what must have been run."""
+    """One line for each test that ended differently; ``chosen`` limits the tests that must have been run."""
     expected = plain.tests if chosen is None else {test: plain.tests.get(test, "missing") for test in chosen}
     lines = []
     for test in sorted(expected.keys() | ours.tests.keys()):

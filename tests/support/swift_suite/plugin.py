@@ -1,4 +1,4 @@
-"""A pytest plugin inside the suite's process: runs the chosen tests, and says at once what became of each.
+"""A pytest plugin inside the suite's process: runs the chosen tests, and reports each outcome at once.
 
 ``SLUICE_SUITE_CHOICE`` names a file with the test ids to run, one a line (all when it is not set).
 ``SLUICE_SUITE_REPORT`` names the file that gets a JSON line for each event: ``{"collected": [ids]}``,
@@ -37,17 +37,17 @@ class Reporter:
         self._say(collected=[item.nodeid for item in items])
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """A test begins."""
+        """Report that a test starts."""
         self._outcome = ("passed", "")
         self._say(begins=nodeid)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """A phase of a test, or one of its subtests, is over."""
+        """Report a phase of a test, or one of its subtests."""
         if _WORSE.index(report.outcome) > _WORSE.index(self._outcome[0]):
             self._outcome = (report.outcome, _reason(report))
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
-        """The test is over."""
+        """Report the end of the test."""
         outcome, why = self._outcome
         self._say(test=nodeid, outcome=outcome, why=why)
 
@@ -63,7 +63,7 @@ def _reason(report: pytest.TestReport) -> str:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Begin to report."""
+    """Start to report."""
     choice = os.environ.get(CHOICE)
     ids = None if choice is None else frozenset(Path(choice).read_text(encoding="utf-8").splitlines())
     config.pluginmanager.register(Reporter(Path(os.environ[REPORT]), ids), "sluice-suite")

@@ -1,4 +1,4 @@
-"""Says a set-up's policies to a cluster, and makes sure that they do what the set-up is there for."""
+"""Creates a set-up's policies in a cluster, and checks that they have the set-up's intended effect."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _WAIT: Final = 20.0
 def say_policies(cluster: Cluster, sentences: Collection[str], transforms: bool) -> None:
     """Create a policy for each sentence and wait until all nodes enforce it.
 
-    :raises LaunchError: when a node does not, or (``transforms``) an upload lies as it was sent
+    :raises LaunchError: when a node does not, or (``transforms``) an upload is stored unchanged
     """
     with Client(cluster.api_url, cluster.token) as api:
         for sentence in sentences:
             made = api.create_policy(sentence, wait=_WAIT)
             until = time.monotonic() + _WAIT
-            while not _is_enforced(made):  # workers may just be taking the code of a filter
+            while not _is_enforced(made):  # workers may just be loading the code of a filter
                 if time.monotonic() > until:
                     raise LaunchError(f"`{sentence}` is not enforced: {made['enforced']}")
                 time.sleep(0.2)
@@ -40,7 +40,7 @@ def _is_enforced(policy: Mapping[str, Any]) -> bool:
 
 
 def upload_filters(cluster: Cluster, uploads: Collection[tuple[Mapping[str, Any], bytes]]) -> None:
-    """Register filters and give them their code."""
+    """Register filters and upload their code."""
     if not uploads:
         return
     with Client(cluster.api_url, cluster.token) as api:
@@ -50,7 +50,7 @@ def upload_filters(cluster: Cluster, uploads: Collection[tuple[Mapping[str, Any]
 
 
 def _transformed(cluster: Cluster) -> bool:
-    """Whether an upload lies nowhere as it was sent, and comes back as it was."""
+    """Whether no replica of an upload is stored unchanged, and a GET returns the uploaded bytes."""
     swift = SwiftHttp(cluster.proxy_url).login("test:tester", "testing")
     swift.request("PUT", "before-the-suite")
     swift.request("PUT", "before-the-suite/object", _BODY)

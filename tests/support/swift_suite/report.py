@@ -10,7 +10,7 @@ from tests.support.swift_suite.trials import TRIALS
 
 
 def write_table(results: Path) -> None:
-    """``RESULTS.md`` beside the recorded outcomes, anew from all of them."""
+    """Write ``RESULTS.md`` beside the recorded outcomes, from all of them."""
     lines = [
         "# Swift's functional suite, last whole runs",
         "",

@@ -20,23 +20,23 @@ from sluice_aio.conf.common import USERS
 from sluice_aio.conf.proxy import STORAGE_DOMAIN
 from sluice_aio.errors import LaunchError
 
-#: Where the plugin is found in the suite's process.
+#: Path from which the suite's process loads the plugin.
 ROOT: Final = Path(__file__).parents[3]
-#: Seconds without an event after which the test that runs is given up.
+#: Seconds without an event after which the running test is aborted.
 PATIENCE: Final = 240.0
 #: The same before the first test.
 START_PATIENCE: Final = 300.0
 _FOLDERS: Final = ("test/functional", "test/s3api")
-#: tests.py holds a quarter of all tests and would be left out without a word.
+#: tests.py has a quarter of all tests, and pytest would not collect it by default.
 _PYTEST: Final = "[pytest]\npython_files = test_*.py tests.py\naddopts = -p no:cacheprovider\n"
 
 
 def test_conf(proxy_url: str) -> str:
-    """What the suite reads: where Swift is, and who may log in."""
+    """The suite's configuration: Swift's address, and its users."""
     func = {"auth_uri": f"{proxy_url}/auth/v1.0", "s3_storage_url": f"{proxy_url}/", "storage_domain": STORAGE_DOMAIN}
     func |= {"service_prefix": "SERVICE", "collate": "C", "insecure": "no"}
     s3 = {"endpoint": proxy_url, "region": "us-east-1", "s3_acl_tests_enabled": "true"}
-    # the numbers that the suite gives to users
+    # the suite's numbers of users
     numbers = {"": "test:tester", "2": "test2:tester2", "3": "test:tester3", "5": "test5:tester5", "6": "test:tester6"}
     for number, user in numbers.items():
         account, _, name = user.partition(":")
@@ -62,9 +62,10 @@ class Suite:
         (work / "pytest.ini").write_text(_PYTEST, encoding="utf-8")
 
     def run(self, expression: str = "", choice: Collection[str] | None = None) -> Outcomes:
-        """Run what pytest's ``-k`` takes of the chosen tests (all without a choice), the failed ones twice.
+        """Run the tests that pytest's ``-k`` selects among the chosen ones (all without a choice), the failed ones
+        twice.
 
-        :raises LaunchError: when the suite does not even begin
+        :raises LaunchError: when the suite does not even start
         """
         outcomes = self._to_the_end(expression, choice)
         if outcomes.failed:
@@ -73,7 +74,7 @@ class Suite:
         return outcomes
 
     def _to_the_end(self, expression: str, choice: Collection[str] | None) -> Outcomes:
-        """As often as a test that never ends has to be left out."""
+        """Repeat the run, each time without a test that never ended."""
         outcomes = Outcomes()
         while True:
             collected, stuck = self._once(expression, choice, outcomes)
@@ -85,7 +86,7 @@ class Suite:
                 return outcomes
 
     def _once(self, expression: str, choice: Collection[str] | None, outcomes: Outcomes) -> tuple[list[str], str]:
-        """One process; the tests it collected, and the one in which it got stuck."""
+        """One process; the collected tests, and the one in which it hung."""
         report = self._work / "events.jsonl"
         report.write_text("", encoding="utf-8")
         process, known = self._start(expression, choice, report)
@@ -120,10 +121,10 @@ class Suite:
         environment = dict(os.environ)
         environment |= {
             "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), environment.get("PYTHONPATH")])),
-            # a plugin of some other tool would import ssl before Swift's tests have made it green
+            # a plugin of another tool would import ssl before Swift's tests have made it green
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
             "SWIFT_TEST_CONFIG_FILE": str(self._work / "test.conf"),
-            # else a configuration that cannot be read makes a run that never touches our cluster
+            # else an unreadable configuration makes a run that never uses this cluster
             "SWIFT_TEST_IN_PROCESS": "0",
             "PYTHONDONTWRITEBYTECODE": "1",
             plugin.REPORT: str(report),
@@ -146,7 +147,7 @@ class Suite:
 
 
 def _events(report: Path, process: subprocess.Popen[bytes]) -> Iterator[dict[str, Any]]:
-    """The events in ``report`` as they come, until the process ends or says nothing for too long."""
+    """The events in ``report`` as they arrive, until the process ends or is silent for too long."""
     quiet = 0.0
     patience = START_PATIENCE
     with open(report, encoding="utf-8") as file:

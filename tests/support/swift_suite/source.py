@@ -1,4 +1,4 @@
-"""The functional suite and the sample configurations out of Swift's source distribution, of the installed version."""
+"""The functional suite and the sample configurations from Swift's source distribution, of the installed version."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Final
 from sluice_aio.errors import LaunchError
 from sluice_sandbox.storlets.java import unpack
 
-#: The distribution carries ``swift/`` as well, which would be tested instead of what is installed.
+#: The distribution also has ``swift/``, which would be tested instead of the installed one.
 _ONLY: Final = ("test/", "etc/")
 _DIGEST: Final = "SHA256"
 
@@ -30,9 +30,9 @@ class Source:
 
 
 def fetch(cache: Path) -> Source:
-    """The suite in the folder ``cache``, downloaded when it is not there yet.
+    """The suite in the folder ``cache``, downloaded when it is missing.
 
-    :raises LaunchError: when pip cannot have it
+    :raises LaunchError: when pip cannot download it
     """
     wanted = version("swift")
     root = cache / f"swift-source-{wanted}"

@@ -9,17 +9,17 @@ from typing import Any, Final
 from sluice_aio.base.setup import ALL_PARTS, EC21, Setup
 from sluice_aio.errors import LaunchError
 
-#: The suite's objects are small; nothing is too small to be transformed here.
+#: The suite's objects are small; all sizes are transformed here.
 _COMPRESSED: Final = "compression WITH engine=zstd min_size=0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One set-up: how Swift is built, and what is said to it before the suite begins.
+    """One set-up: how Swift is built, and the policies that are created before the suite starts.
 
     ``baseline`` names the trial with whose outcomes its own are compared, none for a baseline itself.
-    ``transforms`` says that an upload must lie on the disks in another form than it was sent.  ``uploads``
-    are filters to register first, with their code, ``services`` what they need besides.
+    ``transforms``: an upload must be stored with other bytes than its own.  ``uploads``
+    are filters to register first, with their code, ``services`` the services that they need.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Trial:
     services: frozenset[str] = frozenset()
 
 
-#: The code of :data:`ISOLATED_NOOP`: passes bytes on, from the outside of Swift's processes.
+#: The code of :data:`ISOLATED_NOOP`: passes bytes on, outside Swift's processes.
 NOOP: Final = b"""
 class Noop:
     def __init__(self, params, direction):
@@ -104,9 +104,9 @@ TRIALS: Final = {trial.name: trial for trial in _TABLE}
 
 
 def trial_of(name: str) -> Trial:
-    """The trial called ``name``.
+    """The trial of this name.
 
-    :raises LaunchError: when there is none
+    :raises LaunchError: when it does not exist
     """
     if name not in TRIALS:
         raise LaunchError(f"no set-up `{name}`, expected one of {', '.join(TRIALS)}")

@@ -19,7 +19,7 @@ CONFINES = re.compile(r"(?:Capability|NoNew|Private|Protect|Restrict|SystemCall|
 
 @pytest.fixture
 def root(tmp_path):
-    """A root with the units, and with our programs where the installation guide links them."""
+    """A root with the units, and with Sluice's programs where the installation guide links them."""
     setup = configparser.ConfigParser(interpolation=None)
     setup.read(ROOT / "setup.cfg")
     for folder in ("usr/local/bin", "etc/systemd/system"):

@@ -1,4 +1,4 @@
-"""One address before several servers: in turn, past those that refuse, and no longer than the server lives."""
+"""One address before several servers: in turn, skipping those that refuse; connections end with their server."""
 
 import contextlib
 import socket
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.service
 
 @contextlib.contextmanager
 def server(word):
-    """Says ``word`` to each line, and hangs up after ``bye``."""
+    """Answers ``word`` to each line, and disconnects after ``bye``."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve():
@@ -40,7 +40,7 @@ def server(word):
 
 
 def said(port, *lines):
-    """What is answered to ``lines`` on one connection, until it ends."""
+    """The responses to ``lines`` on one connection, until it ends."""
     with socket.create_connection(("127.0.0.1", port), 10) as connection:
         for line in lines:
             connection.sendall(line)

@@ -1,4 +1,4 @@
-"""Pages of the installation guide can be followed: blocks say where, placeholders are explained, pages are short."""
+"""Pages of the installation guide can be followed: blocks name hosts, placeholders are explained, pages are short."""
 
 import re
 

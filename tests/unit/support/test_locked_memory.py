@@ -18,7 +18,7 @@ def path(tmp_path):
 
 
 def bytes_locked():
-    """Bytes that this process has locked, as the kernel says."""
+    """Bytes that this process has locked, as the kernel reports."""
     with open("/proc/self/status", encoding="ascii") as file:
         (line,) = [line for line in file if line.startswith("VmLck:")]
     return int(line.split()[1]) * 1024

@@ -1,4 +1,4 @@
-"""What servers took is neither what clients could send nor what kernels hold."""
+"""The bytes that servers read are neither those that clients could send nor those that kernels buffer."""
 
 import contextlib
 import socket
@@ -58,7 +58,7 @@ def test_what_the_kernel_sent_on_waits_at_the_server(pair):
     sent = Sent()
     link = sent.add(client)
     link.sent += client.send(b"x" * 5000)
-    server.recv(1, socket.MSG_PEEK)  # it is there
+    server.recv(1, socket.MSG_PEEK)  # it has arrived
     assert sent.newly_taken() == 0
     read(server, 5000)
     assert taken(sent, 5000) == 5000

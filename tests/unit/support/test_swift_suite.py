@@ -1,4 +1,4 @@
-"""The parts that run Swift's functional suite and compare its results, with small suites of our own."""
+"""The code that runs Swift's functional suite and compares its results, with small suites for tests."""
 
 from __future__ import annotations
 

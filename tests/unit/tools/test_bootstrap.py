@@ -1,4 +1,4 @@
-"""``tools/bootstrap`` on machines that lack something, with apt-get and pip replaced by notes of what was asked."""
+"""``tools/bootstrap`` on machines with missing parts, with apt-get and pip replaced by recorders of their calls."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ esac
 """
 
 
-#: Runs what is to be installed, and nothing else that only root may do.
+#: Runs the installation, without other actions that need root.
 FAKE_SUDO = """\
 #!/bin/bash
 echo "sudo $*" >> "$NOTES"
@@ -34,7 +34,7 @@ case "$*" in *apt-get*) exec "$@" ;; esac
 
 
 class Machine:
-    """A clone and a PATH with only what is put there."""
+    """A clone and a PATH with only the given files."""
 
     def __init__(self, folder):
         self.clone = folder / "clone"

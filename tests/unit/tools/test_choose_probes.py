@@ -1,4 +1,4 @@
-"""``tools/choose-probes``: which probes one run of the continuous integration tries."""
+"""``tools/choose-probes``: the probes of one run of the continuous integration."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.support.tool_loader import load_tool
 
 CLONE = Path(__file__).resolve().parents[3]
-#: What gives a module, a class or a test the marker, or a folder that implies it.
+#: Sources that give a module, a class or a test the marker, or a folder that implies it.
 MARKED = re.compile(r"^pytestmark = .*mark\.probe|^\s*@pytest\.mark\.probe|marks=.*mark\.probe", re.MULTILINE)
 
 

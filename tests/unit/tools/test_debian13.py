@@ -1,4 +1,4 @@
-"""``tools/debian13`` up to where it enters the root, with apt-get, debootstrap and unshare replaced by notes."""
+"""``tools/debian13`` up to its entry into the root, with apt-get, debootstrap and unshare replaced by recorders."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOTE = '#!/bin/bash\necho "$(basename "$0") $*" >> "$NOTES"\n'
 
 
 class Machine:
-    """A clone with three files, and a PATH with only what is put there."""
+    """A clone with three files, and a PATH with only the given files."""
 
     def __init__(self, folder):
         self.clone, self.programs, self.notes = folder / "clone", folder / "bin", folder / "notes"

@@ -1,4 +1,4 @@
-"""What ``make generate`` writes is what stands in the tree; docs/tests look at samples and pages."""
+"""The generated files in the tree are the output of ``make generate``; docs/tests check samples and pages."""
 
 import pytest
 from tests.support.tool_loader import load_tool

@@ -1,4 +1,4 @@
-"""setup.cfg, the import contracts and the tree say the same."""
+"""setup.cfg, the import contracts and the tree agree."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SETUP = configparser.ConfigParser(interpolation=None)
 SETUP.read(CLONE / "setup.cfg")
 SETUPTOOLS = tomllib.loads((CLONE / "pyproject.toml").read_text())["tool"]["setuptools"]
 FIND = SETUPTOOLS["packages"]["find"]
-#: What earlier versions wrote, kept as it is.
+#: Files of earlier versions, kept unchanged.
 RECORDED = "tests/compatibility/recorded/"
 #: Extras that are installed beside a service, in its environment: with its versions.
 OWN_ENVIRONMENTS = {"tempest": "devstack/tempest-constraints.txt"}
@@ -41,7 +41,7 @@ def packages_in_the_tree():
 
 
 def extra(name, seen=()):
-    """Names of the packages that an extra brings directly, extras of ours followed."""
+    """Names of the packages that an extra requires directly, following Sluice's own extras."""
     found = set()
     for line in words("options.extras_require", name):
         requirement = Requirement(line)
@@ -54,7 +54,7 @@ def extra(name, seen=()):
 
 
 def packages_found():
-    """What setuptools installs: packages without an ``__init__.py`` are left out."""
+    """The packages that setuptools installs: those without an ``__init__.py`` are left out."""
     return {name for root in FIND["where"] for name in setuptools.find_packages(CLONE / root, include=FIND["include"])}
 
 
@@ -63,7 +63,7 @@ def test_every_package_of_the_tree_is_installed_and_no_other():
 
 
 def test_every_data_file_of_a_package_is_installed():
-    """Whatever is not Python, in folders that are packages or not, and snippets of settings."""
+    """All files other than Python, in packages or in other folders, and snippets of settings."""
     rooms = list(CLONE.glob("*/sluice_*/"))
     there = {
         path
@@ -152,7 +152,7 @@ def test_every_declared_entry_point_is_installed():
 
 
 def test_no_text_installs_what_others_call_sluice():
-    """PyPI's ``sluice`` is somebody else's: ours is asked for as ``openstack-sluice``, a folder by its path."""
+    """PyPI's ``sluice`` is another project: Sluice's own is required as ``openstack-sluice``, a folder by its path."""
     tracked = subprocess.run(["git", "grep", "-lI", r"sluice\["], cwd=CLONE, capture_output=True, text=True, check=True)
     extras = "|".join(SETUP["options.extras_require"])
     wrong = re.compile(rf"(?<![\w/.-])sluice\[(?:{extras})\b|pip install '?sluice\b")

@@ -1,4 +1,4 @@
-"""Test processes beside each other: which tests stay together."""
+"""Parallel test processes: which tests stay together."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""The list of seeded faults fits the code as it is; `make faults` tries them."""
+"""The list of seeded faults matches the present code; `make faults` runs them."""
 
 from pathlib import Path
 
