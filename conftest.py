@@ -1,14 +1,14 @@
 """The tiers of the tests, as markers: ``pytest -m unit``, ``service``, ``functional``, ``probe``.
 
-* *unit* starts no server. This file sees to it: a unit test that starts one fails.
-* *service* starts Redis, RabbitMQ or processes of ours, without Swift's servers; marked, or by the fixtures it uses.
+* *unit* starts no server. This file enforces it: a unit test that starts one fails.
+* *service* starts Redis, RabbitMQ or processes of Sluice, without Swift's servers; marked, or by the fixtures it uses.
 * *functional* is one journey of every capability on a real cluster: ``tests/functional``.
-* *probe* kills and cuts things, or tries what a journey does not: ``tests/probe``, and whatever is marked.
+* *probe* kills processes and cuts connections, or tests cases outside a journey: ``tests/probe``, and marked tests.
 
-``alone`` marks what measures rates: it runs without other tests beside it.
+``alone`` marks tests that measure rates: they run without other tests beside them.
 
-Test processes run beside each other with ``--dist loadgroup``. The tests of a file stay together, and so do those of a
-folder that share a cluster: one process brings it up, others try what needs none.
+Test processes run in parallel with ``--dist loadgroup``. The tests of a file stay together, and so do those of a
+folder that share a cluster: one process starts it, others run tests without one.
 """
 
 import faulthandler
@@ -25,22 +25,22 @@ from sluice_aio.base.server import Child
 
 TIERS = ("unit", "service", "functional", "probe")
 ROOT = Path(__file__).parent
-#: Letters or bytes of a parameter that stands in the name of its test.
+#: Letters or bytes of a parameter that is part of the name of its test.
 LONGEST_ID = 100
-#: Tests that Tempest runs; ours run it.
+#: Tests that Tempest runs; a probe runs Tempest.
 collect_ignore = ["devstack/sluice_tempest_plugin"]
-#: Where the temporary folder of a parallel run is noted, to be removed when all tests passed.
+#: Records the temporary folder of a parallel run, to be removed when all tests passed.
 SHORT = pytest.StashKey()
 #: A copy of standard error from before tests' output is captured.
 STDERR = pytest.StashKey()
-#: Fixtures that bring a server.
+#: Fixtures that start a server.
 SERVERS = frozenset({"redis_server", "rabbit_server", "cluster", "redis_url"})
 #: Clusters, each for all tests of a folder that use it.
 SHARED = ("cluster", "horizon_cluster", "horizon_alone", "volumes_cluster")
 
 
 def pytest_configure(config):
-    """Give parallel workers short temporary folders: a unix socket's path has at most 107 bytes."""
+    """Give parallel workers short temporary folders: a Unix socket's path has at most 107 bytes."""
     config.stash[STDERR] = os.dup(sys.__stderr__.fileno())
     parallel = getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput")
     if parallel and config.option.basetemp is None:
@@ -66,7 +66,7 @@ def place(path):
 
 
 def tier(item):
-    """The narrowest tier that an item is marked with or lies in."""
+    """The narrowest tier of an item, by its markers or its folder."""
     marked = [name for name in TIERS if item.get_closest_marker(name) is not None]
     if marked:
         return marked[-1]
@@ -77,7 +77,7 @@ def tier(item):
 
 
 def group(item):
-    """The tests that run in the same process one after the other: what shares a cluster, else one file."""
+    """The tests that run in the same process one after the other: those that share a cluster, else one file."""
     for name in SHARED:
         if name in item.fixturenames and not hasattr(item.module, name):
             return f"{name} of {place(item.path).parent}"
@@ -91,7 +91,7 @@ def pytest_collection_modifyitems(items):
         if item.get_closest_marker(name) is None:
             item.add_marker(getattr(pytest.mark, name))
         item.add_marker(pytest.mark.xdist_group(group(item)))
-    # what takes longest begins first
+    # the longest tests start first
     items.sort(key=lambda item: item.get_closest_marker("functional") is None)
 
 
@@ -113,5 +113,5 @@ def pytest_runtest_protocol(item):
 
 
 def refuse(self):
-    """Stands in for ``Child.start``."""
+    """Replaces ``Child.start``."""
     raise AssertionError(f"a unit test starts `{self.argv[0]}`: mark it `service`")

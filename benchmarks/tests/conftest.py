@@ -1,4 +1,4 @@
-"""The benchmarks are no installed package: they are imported from the repository's root."""
+"""The benchmarks are not an installed package: they are imported from the repository's root."""
 
 import sys
 from pathlib import Path

@@ -26,7 +26,7 @@ def redis_url(tmp_path_factory):
 
 
 class Answering:
-    """Answers what the path says: ``/<status>/<marks>``; remembers requests by connection."""
+    """Answers as the path says: ``/<status>/<marks>``; records requests by connection."""
 
     def __init__(self, hangs_up):
         self.seen = []
@@ -76,7 +76,7 @@ def serving(hangs_up=False):
 
 
 async def _all_said(loop):
-    """Until every connection is closed."""
+    """Read until every connection is closed."""
     others = asyncio.all_tasks(loop) - {asyncio.current_task()}
     for one in others:
         one.cancel()

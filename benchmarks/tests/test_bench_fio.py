@@ -1,4 +1,4 @@
-"""fio as benchmarks run it."""
+"""fio with the options of the benchmarks."""
 
 import pytest
 from benchmarks.harness.fio import device_target, run_fio

@@ -32,7 +32,7 @@ class FakeClient:
 
 
 class FakeTrio:
-    """Counts one CPU second each time it is asked."""
+    """Counts one CPU second with each call."""
 
     def __init__(self):
         self.clock = 0
@@ -143,7 +143,7 @@ print(figure.value, figure.what)
 
 
 def test_the_lookup_hits_and_is_measured(tmp_path):
-    # in a process of its own: a thread that another test has left would make it wait for the interpreter
+    # in a process of its own: a thread of another test would make it wait for the interpreter
     run = [sys.executable, "-c", LOOKUP, str(tmp_path)]
     said = subprocess.run(run, stdout=subprocess.PIPE, text=True, check=True, timeout=60).stdout
     assert 0 < float(said.split()[0]) < 1000

@@ -8,7 +8,7 @@ from sluice_motifs.replacement.lru import Lru
 
 def test_first_opens_are_no_misses_and_victims_make_room_by_bytes():
     trace = Trace(opens=[0, 1, 0, 2, 1, 0, 0], sizes=[10, 10, 15, 0])
-    found = replay(trace, Lru(), 25)  # 2 sends 1 away, 1 sends 0, 0 sends 2
+    found = replay(trace, Lru(), 25)  # 2 evicts 1, 1 evicts 0, 0 evicts 2
     assert (found.opens, found.hits) == (4, 2)
     assert (found.opened_bytes, found.missed_bytes) == (40, 20)
 
@@ -21,7 +21,7 @@ def test_an_item_larger_than_the_space_is_missed_each_time_and_sends_nobody_away
 def test_who_knows_the_future_contracts_what_is_opened_last_of_all():
     trace = Trace(opens=[0, 1, 2, 0, 1, 2, 0, 1], sizes=[10, 10, 10])
     assert replay(trace, Lru(), 20).hits == 0
-    found = replay_clairvoyant(trace, 20)  # 2 goes both times
+    found = replay_clairvoyant(trace, 20)  # 2 is evicted both times
     assert (found.opens, found.hits, found.missed_bytes) == (5, 4, 10)
 
 

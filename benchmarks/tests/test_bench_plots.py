@@ -19,7 +19,7 @@ COURSE = Course("title", RATES, {"AUTH_a": 25e6, "floor of each": 5e6}, {"AUTH_b
 
 @pytest.fixture
 def axes(monkeypatch):
-    """The axes of what was painted, when the picture is closed."""
+    """The axes of the plot, when the picture is closed."""
     from matplotlib import pyplot
 
     found = []

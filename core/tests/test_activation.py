@@ -1,4 +1,4 @@
-"""Activation URLs: completed, checked, and called over HTTP at addresses that may be called."""
+"""Activation URLs: completed, checked, and called over HTTP at allowed addresses."""
 
 import asyncio
 import json

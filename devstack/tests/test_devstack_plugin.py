@@ -1,4 +1,4 @@
-"""What the functions of the DevStack plugin do by themselves; tests/probe/test_devstack.py runs its phases."""
+"""The functions of the DevStack plugin, each by itself; tests/probe/test_devstack.py runs its phases."""
 
 import configparser
 import re
@@ -10,7 +10,7 @@ import pytest
 from sluice_motifs_swift.settings import read_settings
 
 DEVSTACK = Path(__file__).parents[1]
-#: Stands in for DevStack's library, as far as these functions need it.
+#: Replaces DevStack's library, as far as these functions need it.
 STUBS = """
 function die { shift; echo "$*" >&2; exit 1; }
 function is_service_enabled {
@@ -31,7 +31,7 @@ ENABLED="key s-proxy s-object"
 
 
 def call(script, *libraries):
-    """What a function says, with the settings and these libraries; a refusal when it fails."""
+    """The output of a function, with the settings and these libraries; an error when it fails."""
     sources = "\n".join(f'source "{DEVSTACK}/{name}"' for name in ("settings", *libraries))
     ended = subprocess.run(
         ["/bin/bash", "-euo", "pipefail", "-c", f"{STUBS}\n{sources}\n{script}"],

@@ -1,4 +1,4 @@
-"""`.zuul.yaml`: its form is what Zuul's documentation says, and what its jobs name is there."""
+"""`.zuul.yaml`: it has the form of Zuul's documentation, and all that its jobs name exists."""
 
 import configparser
 import itertools
@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
-#: Jobs of OpenStack's and OpenDev's repositories that ours stand on.
+#: Parent jobs of OpenStack's and OpenDev's repositories.
 THEIRS = {"openstack-tox", "devstack-minimal", "devstack-tempest"}
-#: Roles of DevStack's repository that our playbooks use.
+#: Roles of DevStack's repository that the playbooks use.
 THEIR_ROLES = {"run-devstack"}
 
 WORDS = {"type": "array", "items": {"type": "string"}}
@@ -23,7 +23,7 @@ PROJECT = {
     "required": ["name"],
     "additionalProperties": False,
 }
-#: Of a job's attributes those that we use; others are no error for Zuul, but nobody has looked at them here.
+#: The attributes of a job that are used; Zuul has others, which this test does not check.
 JOB = {
     "type": "object",
     "properties": {
@@ -91,13 +91,13 @@ def jobs(items):
 
 
 def playbooks(job):
-    """Those that a job names."""
+    """The playbooks that a job names."""
     named = [job.get(name, []) for name in ("pre-run", "run", "post-run")]
     return list(itertools.chain.from_iterable([one] if isinstance(one, str) else one for one in named))
 
 
 def environments():
-    """Those of tox.ini, names with alternatives in braces spelt out."""
+    """The environments of tox.ini, with alternatives in braces expanded."""
     parser = configparser.ConfigParser(interpolation=None)
     parser.read(ROOT / "tox.ini")
     for section in parser.sections():

@@ -1,4 +1,4 @@
-"""Every place that the page of the architecture names exists: file, class, function."""
+"""Every file, class and function that the architecture page names exists."""
 
 import ast
 import re

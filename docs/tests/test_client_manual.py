@@ -1,4 +1,4 @@
-"""The documentation and the packaging say what the table of commands says."""
+"""The documentation and the packaging agree with the table of commands."""
 
 import shlex
 from importlib.metadata import EntryPoint
@@ -48,7 +48,7 @@ def test_no_line_of_the_manual_begins_a_request_by_accident():
 
 
 def words_of(example):
-    """What of it the command gets: whatever a shell would not keep for itself."""
+    """The words that the command gets: all that a shell does not interpret."""
     found = shlex.split(example)
     return found[: next((place for place, word in enumerate(found) if word in ("<", ">")), len(found))]
 

@@ -1,4 +1,4 @@
-"""Pages and texts of the code say the words that commands have today."""
+"""Pages and texts of the code use the present words of commands."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ from docs.generated.commands import EARLIER_WORDS
 from sluice_client.commands import EARLIER
 
 ROOT = Path(__file__).resolve().parents[2]
-#: What was true when it was written.
+#: Pages that were true when they were written.
 EXEMPT = (ROOT / "docs" / "adr", ROOT / "releasenotes")
 PAGES = [
     page
@@ -25,7 +25,7 @@ CODE = [
 
 
 def pattern_of(words):
-    """What matches earlier words, but not the new ones that begin with them."""
+    """Matches earlier words, but not the new ones that begin with them."""
     now = EARLIER[words].words
     return re.escape(words) + (f"(?!{now.removeprefix(words)})" if now.startswith(f"{words} ") else "") + r"(?![\w-])"
 

@@ -1,4 +1,4 @@
-"""The page about compatibility has the versions that are tested, and what it says is refused is a check in the code."""
+"""The compatibility page has the tested versions, and the refusals that it names are checks in the code."""
 
 import re
 
@@ -11,7 +11,7 @@ REFUSED = table_rows(PAGE, "what")
 
 
 def sources(row):
-    """File → the text in it that a row stands on."""
+    """File → the text in it on which a row is based."""
     return [tuple(map(str.strip, text.split(":", 1))) for cell in row for text in comments(cell)]
 
 

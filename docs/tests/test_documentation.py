@@ -1,4 +1,4 @@
-"""Examples of the documentation are code: they keep the contracts, and the pages show them as they are."""
+"""Examples of the documentation are code: they keep the contracts, and the pages show them unchanged."""
 
 import importlib.util
 import re

@@ -1,4 +1,4 @@
-"""What the page about elasticity says is true: every sentence, every parameter, metric and state."""
+"""The elasticity page is correct: every sentence, every parameter, metric and state."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The page about events has the limits as they are."""
+"""The page about events has the present limits."""
 
 from pathlib import Path
 

@@ -33,7 +33,7 @@ def test_each_shell_block_says_how_it_is_tested(name):
 
 @pytest.fixture(scope="module")
 def calls():
-    """What the paths of the API begin with."""
+    """The prefixes of the API's paths."""
     page = (DOCS / "reference" / "rest-calls.md").read_text(encoding="utf-8")
     return set(re.findall(r"^## /([\w-]+)$", page, re.MULTILINE))
 

@@ -1,4 +1,4 @@
-"""The figures in README.md are those that were measured."""
+"""The figures in README.md are the measured ones."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What the code writes into the documentation is up to date, and stands where it belongs."""
+"""The generated parts of the documentation are up to date, and in their place."""
 
 import pytest
 from docs.generated import outputs

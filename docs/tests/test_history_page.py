@@ -1,4 +1,4 @@
-"""What the page about the history of metrics says is true: its numbers, its names, its scrape configuration."""
+"""The page about the history of metrics is correct: its numbers, its names, its scrape configuration."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Links of all pages lead to a file that is there and to a heading that it has; what is looked for most is near."""
+"""Links of all pages lead to an existing file and heading; frequent topics are few links away."""
 
 from collections.abc import Iterable
 
@@ -6,7 +6,7 @@ import pytest
 from docs.checks.pages import DOCS, ROOT, Page, all_pages, documentation
 
 PAGES = {page.path: page for page in all_pages()}
-#: What is looked for most → the page that has it, and the heading (empty: the page is about it).
+#: Frequent topic → the page that has it, and the heading (empty: the page is about it).
 WANTED = {
     "install": (DOCS / "install" / "index.md", "a-cluster"),
     "first filter": (DOCS / "tutorials" / "first-filter.md", ""),
@@ -30,7 +30,7 @@ def leads_somewhere(path, anchor):
 
 
 def reached(start, links):
-    """Page → how many links lead to it from ``start``."""
+    """Page → the number of links from ``start`` to it."""
     distances = {start: 0}
     front = [start]
     while front:
@@ -64,5 +64,5 @@ def test_an_index_links_what_its_toctree_names():
 
 
 def is_hidden(block):
-    """Whether a reader sees nothing of a toctree."""
+    """Whether a toctree is hidden from readers."""
     return block.language == "{toctree}" and ":hidden:" in block.text

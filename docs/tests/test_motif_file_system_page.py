@@ -1,4 +1,4 @@
-"""The page about motifs in a file system: its numbers and names are those of the code."""
+"""The page about motifs in a file system has the numbers and names of the code."""
 
 import re
 from pathlib import Path

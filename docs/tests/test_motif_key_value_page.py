@@ -1,4 +1,4 @@
-"""The page about motifs in a key-value store: its program runs, its numbers and names are those of the code."""
+"""The page about motifs in a key-value store: its program runs, and it has the numbers and names of the code."""
 
 import re
 from collections import deque

@@ -1,4 +1,4 @@
-"""Pictures: each is shown by a page, with a text that says what is seen, and is taken or painted by a program."""
+"""Pictures: each is shown by a page, with an alternative text, and is made by a program."""
 
 import re
 import subprocess
@@ -11,7 +11,7 @@ from docs.pictures.take import PICTURES
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("docs/pictures", "benchmarks/pictures")
 SHOWN = re.compile(r"!\[([^\]]*)\]\(([^)]+)\)")
-#: Words of the shortest text that says what is seen.
+#: Words of the shortest alternative text.
 LEAST = 5
 
 
@@ -21,7 +21,7 @@ def tracked(*patterns):
 
 
 def shown():
-    """Picture → the texts that pages give beside it."""
+    """Picture → the alternative texts in pages."""
     found = {}
     for page in tracked("*.md"):
         for text, target in SHOWN.findall(page.read_text(encoding="utf-8")):

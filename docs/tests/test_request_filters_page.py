@@ -1,4 +1,4 @@
-"""The example of docs/admin/request-filters.md, as the page shows it and at work."""
+"""The example of docs/admin/request-filters.md, as the page shows it and running."""
 
 import importlib.util
 import logging

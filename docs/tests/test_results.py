@@ -1,4 +1,4 @@
-"""Every row that a benchmark measured stands in one table of the documentation."""
+"""Every measured row of a benchmark is in one table of the documentation."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The sample files are what the software says of itself, and can be used as they are."""
+"""The sample files are the software's own output, and are valid unchanged."""
 
 import configparser
 import re

@@ -1,4 +1,4 @@
-"""Each promise of the page about security names the tests that hold it."""
+"""Each statement of the security page names the tests that verify it."""
 
 import pytest
 from tests.support.pages import ROOT, code_spans, missing_tests, named_tests, read_page, table_rows

@@ -1,4 +1,4 @@
-"""Every `sluice` command line in a block of shell commands is one that the program understands."""
+"""Every `sluice` command line in a block of shell commands is valid."""
 
 import re
 import shlex
@@ -12,9 +12,9 @@ from sluice_client.commands import COMMANDS
 
 DOCS = Path(__file__).resolve().parents[1]
 _blocks = re.compile(r"^```(?:sh|console|bash)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-#: What stands before a command line: nothing, a prompt, or what makes a shell run it.
+#: Texts before a command line: none, a prompt, or commands that run it.
 _begins = re.compile(r"(?:^|\$ |\$\(|\| |&& |! |until )sluice (?=[a-z-])", re.MULTILINE)
-#: What ends the words of a command for a shell.
+#: Ends the words of a command for a shell.
 _ENDS = ("|", "&", ">", "<", ";", "(", ")", "#")
 
 
@@ -40,7 +40,7 @@ def command_lines(page):
             yield words
 
 
-#: Pages of reference are made of the same table, and tested with it.
+#: Pages of reference are generated from the same table, and tested with it.
 SHOWN = {
     f"{page.relative_to(DOCS)}: {shlex.join(words)}": words
     for page in sorted(DOCS.rglob("*.md"))

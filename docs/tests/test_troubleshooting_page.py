@@ -1,4 +1,4 @@
-"""The page about troubleshooting quotes texts that the code has, and each row stands on a test that there is."""
+"""The troubleshooting page quotes texts of the code, and each row names an existing test."""
 
 import pytest
 from tests.support.pages import code_spans, code_texts, comments, missing_tests, named_tests, read_page, table_rows

@@ -138,7 +138,7 @@ def test_a_sentence_that_is_very_long_is_not_completed():
 
 
 def assert_no_error_in(text, since=0):
-    """No syntax error begins behind ``since`` and before the end, where the rest of a sentence is missing."""
+    """No syntax error starts behind ``since`` and before the end, where the rest of a sentence is missing."""
     reporter = Reporter(text)
     parse(text, reporter)
     for one in reporter.all(ERROR):

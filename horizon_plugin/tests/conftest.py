@@ -1,7 +1,7 @@
-"""What Django needs before words can be translated, and a client of a scripted API; none of it needs Horizon.
+"""Settings of Django for translations, and a client of a scripted API; neither needs Horizon.
 
-Horizon has an environment of its own.  Here its base classes are Django's, so that what pages fetch and how they word
-it is tested without it; pages as a whole are tested in a browser.
+Horizon has an environment of its own.  Here its base classes are Django's, so that the requests of pages and their
+texts are tested without it; pages as a whole are tested in a browser.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The catalogue of gettext has the texts of all pages, and no other; no text of Python or scripts is beside gettext."""
+"""The catalogue of gettext has the texts of all pages, and no other; all texts of Python and scripts use gettext."""
 
 import ast
 import re
@@ -11,7 +11,7 @@ PLUGIN = Path(__file__).parents[1] / "sluice_dashboard"
 CATALOGUE = PLUGIN / "locale" / "en" / "LC_MESSAGES" / "django.po"
 MODULES = sorted(PLUGIN.rglob("*.py"))
 SCRIPTS = sorted((PLUGIN / "static" / "sluice_dashboard" / "js").glob("*.js"))
-#: Functions that xgettext knows → how many arguments before the text say where it stands.
+#: Functions that xgettext knows → the number of arguments before the text.
 GETTEXT = {
     "_": 0,
     "gettext": 0,
@@ -26,10 +26,10 @@ CALL = re.compile(rf"\b(?:_|gettext|ngettext)\(\s*{LITERAL}(?:,\s*{LITERAL})?")
 ENTRY = re.compile(r'^msgid(?:_plural)? ((?:".*"\n)+)', re.MULTILINE)
 #: Words with a blank between them.
 SENTENCE = re.compile(r"[^\W\d_]{2,} [^\W\d_]{2,}")
-#: Classes and ids of HTML, and sentences of the language, which is the same everywhere.
+#: Classes and ids of HTML, and sentences of the language, which are not translated.
 NOT_READ = re.compile(r"[a-z0-9 .,-]*-[a-z0-9 .,-]*|FOR [A-Z]+ .*")
 ELEMENT = re.compile(r"<[^>]*>")
-#: What people read, also where it is a single word.
+#: Texts for users, even if they are a single word.
 READ = {"page_title", "submit_label", "name", "title", "label", "help_text"}
 
 
@@ -40,20 +40,20 @@ def calls(tree):
 
 
 def texts_of_module(text):
-    """What Python gives gettext."""
+    """The texts that a Python module passes to gettext."""
     for call in calls(ast.parse(text)):
         texts = call.args[GETTEXT[call.func.id] :]
         yield from (one.value for one in texts if isinstance(one, ast.Constant) and isinstance(one.value, str))
 
 
 def texts_of_template(text):
-    """What a template gives gettext."""
+    """The texts that a template passes to gettext."""
     for literals in CALL.findall(templatize(text)):
         yield from (ast.literal_eval(one) for one in literals if one)
 
 
 def beside_gettext(text):
-    """Texts of a module that people read and nobody translates: not docstrings, not what an exception says."""
+    """Texts of a module for users that are not translated: without docstrings and error texts."""
     tree = ast.parse(text)
     fine = {id(part) for call in calls(tree) for part in ast.walk(call)}
     for node in ast.walk(tree):
@@ -84,7 +84,7 @@ def single_word(node):
 
 
 def test_the_catalogue_has_the_texts_of_all_pages():
-    """Else run the command of horizon_plugin/README.md."""
+    """If it fails, run the command of horizon_plugin/README.md."""
     used = {text for path in MODULES for text in texts_of_module(path.read_text(encoding="utf-8"))}
     for path in PLUGIN.rglob("templates/**/*.html"):
         used |= set(texts_of_template(path.read_text(encoding="utf-8")))

@@ -1,4 +1,4 @@
-"""No text of a page is outside of gettext."""
+"""All texts of pages use gettext."""
 
 import re
 from pathlib import Path
@@ -9,14 +9,14 @@ PLUGIN = Path(__file__).parents[1] / "sluice_dashboard"
 TEMPLATES = sorted(PLUGIN.rglob("templates/**/*.html"))
 TRANSLATED = re.compile(r"{%\s*blocktrans.*?{%\s*endblocktrans\s*%}", re.DOTALL)
 CODE = re.compile(r"{%.*?%}|{{.*?}}|{#.*?#}|{%\s*comment.*?endcomment\s*%}", re.DOTALL)
-#: Attributes that people read or hear.
+#: Attributes with texts for users.
 SAID = re.compile(r'\s(?:aria-label|alt|placeholder|title)="([^"]*)"')
 ELEMENT = re.compile(r"<!--.*?-->|<[^>]*>", re.DOTALL)
 WORD = re.compile(r"[^\W\d_]{2,}")
 
 
 def untranslated(text):
-    """Words of a template that stand there as they are."""
+    """Untranslated words of a template."""
     text = CODE.sub("", TRANSLATED.sub("", text))
     return WORD.findall(" ".join([*SAID.findall(text), re.sub(r"&\w+;", "", ELEMENT.sub(" ", text))]))
 

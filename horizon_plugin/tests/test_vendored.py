@@ -1,4 +1,4 @@
-"""Libraries that browsers load are those that were published, unchanged, with their licences."""
+"""Libraries for browsers are the published files, unchanged, with their licences."""
 
 import hashlib
 from pathlib import Path

@@ -108,7 +108,7 @@ def test_a_paused_export_is_resumed_by_a_restart_and_ended_while_paused(exports,
     open_for(exports, volume, image)
     uri = exports.uri(exports.find(volume))
     with exports.paused(volume):
-        exports.restore(volume)  # as a driver does that starts after a crash
+        exports.restore(volume)  # as a driver does at its start after a crash
         assert subprocess.run(["nbdinfo", "--size", uri], check=True, capture_output=True, text=True).stdout == "4096\n"
         os.kill(pid_of(tmp_path, volume), signal.SIGSTOP)
         exports.close(volume)

@@ -38,7 +38,7 @@ CHAINS = {
 
 
 def run(stream, data):
-    """All output of a stream that is fed ``data``."""
+    """All output of a stream for ``data``."""
     output = stream.feed(data)
     while stream.behind:
         output += stream.more()
@@ -181,5 +181,5 @@ def test_what_is_told_to_be_a_hole_reads_as_zeroes(fresh):
 def test_the_order_of_a_chain_is_the_written_one():
     both = [PYTHON["xor"]({"key": 0x0F}), PYTHON["bitrev"]({})]
     forward, backward = ChainEncoder(both, Hint()), ChainEncoder(both[::-1], Hint())
-    # else the chains "xor bitrev" and "bitrev xor" above could not show it
+    # else the chains "xor bitrev" and "bitrev xor" above would be equal
     assert forward.feed(b"\1") + forward.finish() != backward.feed(b"\1") + backward.finish()

@@ -1,6 +1,6 @@
 """``throttle``: which requests wait, and how a change or an end reaches waiting ones.
 
-How exact the rates are is measured by ``benchmarks/volumes/throttle.py``; bounds here are wide, for busy machines.
+``benchmarks/volumes/throttle.py`` measures how exact the rates are; bounds here are wide, for busy machines.
 """
 
 import errno
@@ -74,7 +74,7 @@ def test_without_limits_nothing_waits(page, client):
 )
 def test_a_limit_lets_a_second_s_worth_pass_in_a_second(page, client, limits, kind):
     page.set_limits(limits)
-    client.ask("begin", kind, 16, MB // 16)  # of which the last begins after 15/16 s
+    client.ask("begin", kind, 16, MB // 16)  # of which the last starts after 15/16 s
     assert seconds(lambda: client.ask("finish")) > 0.85
     # each waits until the ones before have passed: 0 + 1 + ... + 15 sixteenths
     assert page.counters().waited > 0.9 * sum(range(16)) / 16

@@ -75,7 +75,7 @@ def test_quantiles_are_of_what_came_between_two_readings():
     later = list(earlier.buckets)
     later[10], later[50] = 98, 2
     between = Histogram(tuple(later)) - earlier
-    # the first reading's 1000 are gone with `later[0]` unchanged
+    # the first reading's 1000 are lost with `later[0]` unchanged
     assert (between.quantile(0.5), between.quantile(0.99)) == (bucket_seconds(10), bucket_seconds(50))
     assert (earlier - earlier).quantile(0.5) is None
 

@@ -19,7 +19,7 @@ GIVEN = "req-01234567-89ab-cdef-0123-456789abcdef"
 
 class Handler(BaseHTTPRequestHandler):
     def log_message(self, *args):
-        """Nothing."""
+        """Do not log."""
 
     def answer(self):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))

@@ -29,7 +29,7 @@ ASK = {
         complete --do-complete "$argv[2..-1]"
     """,
 }
-#: Typed words, of which the last is incomplete → some that are proposed, and some that are not.
+#: Typed words, of which the last is incomplete → some candidates, and some words that are none.
 TYPED = {
     "the first word": (["sluice", "pol"], {"policy"}, {"placement", "check"}),
     "a second word": (["sluice", "policy", "l"], {"list"}, {"show", "check"}),

@@ -1,4 +1,4 @@
-"""Batches of several nodes merged: rates add up, means are weighed."""
+"""Batches of several nodes merged: rates are summed, means are weighted."""
 
 import pytest
 

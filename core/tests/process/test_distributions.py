@@ -10,7 +10,7 @@ ZFS_PROGRAMS = "[console_scripts]\nsluice = sluice.main:main\n"
 
 @pytest.fixture
 def install(tmp_path):
-    """Writes the ``dist-info`` of a distribution, as pip does; gives the folder."""
+    """Write the ``dist-info`` of a distribution, as pip does; return the folder."""
 
     def write(name, version, packages="sluice_agent\nsluice_core\n", programs=PROGRAMS, kind="dist-info"):
         folder = tmp_path / f"{name.replace('-', '_')}-{version}.{kind}"

@@ -1,4 +1,4 @@
-"""Tasks that lose a cancellation end nevertheless."""
+"""Tasks that lose a cancellation still end."""
 
 import asyncio
 

@@ -1,7 +1,7 @@
-"""What all tests share: three users of one project, a user of another, and things that are taken back afterwards.
+"""The base of all tests: three users of one project, a user of another, and objects that are deleted afterwards.
 
-A cloud may have other policies, groups and projects, and other tests run beside these: a test creates things under
-names of its own, speaks of its own projects alone, and asserts nothing about how many things there are.
+A cloud may have other policies, groups and projects, and other tests run at the same time: a test creates objects with
+names of its own, only uses its own projects, and asserts nothing about the number of objects.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class BaseSluiceTest(test.BaseTestCase):
         return f"{CONF.sluice.reseller_prefix}{manager.credentials.project_id}"
 
     def name(self, what: str) -> str:
-        """A name that nobody else uses."""
+        """A unique name."""
         return str(data_utils.rand_name(what, prefix=CONF.resource_name_prefix))
 
     def keyword(self, what: str) -> str:
@@ -58,7 +58,7 @@ class BaseSluiceTest(test.BaseTestCase):
         return self.name(what).replace("-", "_").lower()
 
     def undo(self, call: Callable[..., Any], *arguments: Any, **parameters: Any) -> None:
-        """Have ``call`` made when the test is over; what is gone already may be gone."""
+        """Make ``call`` at the end of the test; the object may be deleted already."""
         self.addCleanup(test_utils.call_and_ignore_notfound_exc, call, *arguments, **parameters)
 
     def create_policy(self, sentence: str, client: Any = None) -> Any:
@@ -71,12 +71,12 @@ class BaseSluiceTest(test.BaseTestCase):
         return shown
 
     def wait_for_nodes(self) -> None:
-        """Wait until all live nodes have applied what is in force now; ``wait`` of calls is no promise."""
+        """Wait until all live nodes have applied the present policies; ``wait`` of calls is no guarantee."""
         epoch = self.admin.list_nodes(limit=1)["head"]["epoch"]
         self.wait_until(lambda: all(one["epoch"] >= epoch for one in self.live_nodes()), f"nodes apply change {epoch}")
 
     def live_nodes(self) -> Iterator[Any]:
-        """All nodes that report themselves and have no trouble."""
+        """All nodes that report and have no fault."""
         page = self.admin.list_nodes(state="ok")
         yield from page["nodes"]
         while page["next_marker"] is not None:
@@ -84,10 +84,10 @@ class BaseSluiceTest(test.BaseTestCase):
             yield from page["nodes"]
 
     def wait_until(self, condition: Callable[[], bool], what: str) -> None:
-        """Ask until ``condition`` is true; ``what`` is what fails to happen in the build timeout."""
+        """Poll until ``condition`` is true; ``what`` names the missing state after the build timeout."""
         if not test_utils.call_until_true(condition, CONF.sluice.build_timeout, CONF.sluice.build_interval):
             self.fail(f"not within {CONF.sluice.build_timeout} s: {what}")
 
     def assert_refused(self, error: type[Exception], call: Callable[..., Any], **parameters: Any) -> Any:
-        """The body of the error that a call is answered with."""
+        """The body of the error response to a call."""
         return self.assertRaises(error, call, **parameters).resp_body

@@ -1,4 +1,4 @@
-"""Folder, ports, and what the environment says about both."""
+"""Folder, ports, and their environment variables."""
 
 from __future__ import annotations
 

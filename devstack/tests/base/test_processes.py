@@ -1,4 +1,4 @@
-"""Ending what was started, and nobody else."""
+"""Only started processes are stopped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers start, answer, die and leave nothing behind."""
+"""Servers start, answer, end and leave nothing behind."""
 
 import contextlib
 import itertools
@@ -96,7 +96,7 @@ def test_a_port_is_given_again_after_all_others():
 
 @contextlib.contextmanager
 def another_process(**environment):
-    """Another process that looks for free ports; gives those it got."""
+    """Another process that searches free ports; returns those it got."""
     script = "from sluice_aio.base.ports import free_ports; print(*free_ports(40), flush=True); input()"
     with subprocess.Popen(
         [sys.executable, "-c", script],

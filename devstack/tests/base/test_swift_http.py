@@ -1,4 +1,4 @@
-"""The small Swift client leaves nothing open, however its threads end."""
+"""The small Swift client leaves no connection open, however its threads end."""
 
 import gc
 import socket
@@ -18,7 +18,7 @@ def serve(listening):
 
 
 def test_the_connection_of_a_thread_that_ended_is_closed(recwarn):
-    """Else the server would never come to the second one."""
+    """Else the server would never serve the second one."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         serving = threading.Thread(target=serve, args=(listening,))
         serving.start()

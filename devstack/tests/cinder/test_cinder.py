@@ -1,4 +1,4 @@
-"""A cluster with Cinder, before anything starts: what is written, and what a stop would undo."""
+"""A cluster with Cinder, before its start: the written files, and the effects of a stop."""
 
 import configparser
 import json
@@ -47,7 +47,7 @@ def written(layout, monkeypatch):
 
 @pytest.fixture
 def bindings(tmp_path, monkeypatch):
-    """Where Debian's bindings of Ceph are looked for."""
+    """The path of Debian's bindings of Ceph."""
     monkeypatch.setattr(backends, "_BINDINGS", tmp_path)
     return tmp_path
 

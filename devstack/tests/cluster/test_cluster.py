@@ -1,4 +1,4 @@
-"""A real Swift, started and stopped: what tests and ``make up`` rely on."""
+"""A real Swift, started and stopped: the assumptions of tests and ``make up``."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_the_proxy_has_two_workers_and_gets_a_killed_one_back(cluster, swift):
     after = cluster.workers("plain")
     assert len(after) == 2
     assert before[0] not in after
-    swift.close()  # the kept connection may have been the killed worker's
+    swift.close()  # the kept connection may have been to the killed worker
     assert swift.request("GET", "").status in (200, 204)
 
 
@@ -125,7 +125,7 @@ def test_a_service_that_does_not_start_stops_the_others_and_shows_its_log(folder
     with pytest.raises(LaunchError, match=r"(?s)container ended.*missing\.conf"):
         cluster.start()
     assert Records(layout.run).load() == {}
-    check_ports(layout, {"memcached", "container"})  # nobody listens any more
+    check_ports(layout, {"memcached", "container"})  # no process listens any more
 
 
 def test_another_command_finds_what_runs_and_stops_it(folder):

@@ -1,4 +1,4 @@
-"""Storage policies, twins and background daemons of a real Swift in our folder."""
+"""Storage policies, twins and background daemons of a real Swift in a folder."""
 
 from __future__ import annotations
 

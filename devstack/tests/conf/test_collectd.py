@@ -1,4 +1,4 @@
-"""The configuration that CollectD gets."""
+"""The configuration of CollectD."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is written before anything starts."""
+"""The files that are written before any start."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_the_plain_twin_differs_in_nothing_but_sluice_and_its_port(layout):
         if section not in ("DEFAULT", "pipeline:main"):
             mine, other = (dict(one[section]) for one in (ours, plain))
             mine.pop("bind_port"), other.pop("bind_port")
-            if section == "app:proxy-server":  # ours chooses among replicas by what agents say
+            if section == "app:proxy-server":  # Sluice's chooses replicas by the agents' reports
                 assert (mine.pop("use"), other.pop("use")) == ("egg:openstack-sluice#proxy_server", "egg:swift#proxy")
                 assert mine.pop("sluice_agent_socket") == str(layout.agent_socket)
             assert mine == other

@@ -1,4 +1,4 @@
-"""What the configurations of Swift say in each set-up of a cluster."""
+"""The configurations of Swift in each set-up of a cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo's parts, each by itself."""
+"""The parts of the demo."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_run_on_one_side_only_proves_nothing():
 
 
 class OneObject:
-    """Answers GET and HEAD of every object, and the listing, with what it is told."""
+    """Answers GET and HEAD of every object, and the listing, with the given values."""
 
     def __init__(self, sample, **changes):
         self.sample = replace(sample, **changes)
@@ -108,7 +108,7 @@ def test_what_clients_see_is_compared_with_what_was_sent(changes, good):
 
 
 class Sink:
-    """Takes uploads, and says when enough have come."""
+    """Receives uploads, and reports when enough have arrived."""
 
     def __init__(self, enough):
         self.enough = threading.Semaphore(0)

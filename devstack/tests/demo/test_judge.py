@@ -1,4 +1,4 @@
-"""Judging uploads from outside."""
+"""The classification of uploads from outside."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sluice_aio.demo.watch import IN_FORCE, INSIDE, NOT_IN_FORCE, OUTSIDE, UNDEC
 
 
 def polls(*words):
-    """An answer each second, asked 0.1 s before and answered 0.1 s after; a change at each new word."""
+    """A response each second, requested 0.1 s before and received 0.1 s after; a change at each new word."""
     found, epoch = [], 0
     for second, word in enumerate(words):
         if found and found[-1].says != word:

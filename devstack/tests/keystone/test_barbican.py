@@ -1,4 +1,4 @@
-"""A cluster with Barbican, before anything starts: what is written, and what Sluice is told."""
+"""A cluster with Barbican, before its start: the written files, and Sluice's configuration."""
 
 import configparser
 import re
@@ -41,7 +41,7 @@ def test_barbican_has_a_key_and_a_login_of_its_own_which_stay(layout):
     assert found["queue"]["enable"] == "false"
     login = found["keystone_authtoken"]
     assert (login["username"], login["password"]) == ("barbican", seed.password(layout, "barbican"))
-    Fernet(found["simple_crypto_plugin"]["kek"])  # ValueError for what is no key
+    Fernet(found["simple_crypto_plugin"]["kek"])  # ValueError for a text that is no key
 
 
 def test_the_program_is_run_by_barbicans_own_python(layout, monkeypatch):

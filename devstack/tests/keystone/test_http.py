@@ -15,11 +15,11 @@ UNAVAILABLE = (503, b"503 Service Unavailable\n\nThe Keystone service is tempora
 
 @contextlib.contextmanager
 def service(*answers):
-    """A service that gives these answers, one after the other; a client of it."""
+    """A service with these responses, one after the other; a client of it."""
     left = list(answers)
 
     class Handler(BaseHTTPRequestHandler):
-        """One answer."""
+        """Sends one response."""
 
         def do_GET(self):
             status, body = left.pop(0)
@@ -28,7 +28,7 @@ def service(*answers):
             self.wfile.write(body)
 
         def log_message(self, *_):
-            """Nothing."""
+            """Do not log."""
 
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})

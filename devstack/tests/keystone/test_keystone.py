@@ -1,4 +1,4 @@
-"""A cluster with Keystone, before anything starts: what is written, and the environment that pip makes."""
+"""A cluster with Keystone, before its start: the written files, and the environment that pip creates."""
 
 import configparser
 import stat
@@ -73,7 +73,7 @@ def test_the_program_is_run_by_keystones_own_python(layout, monkeypatch):
 
 @pytest.fixture
 def quick(monkeypatch, tmp_path):
-    """Keystone that installs in no time, or not at all: the commands that were run."""
+    """A Keystone that installs at once, or fails: the commands that were run."""
     ran = []
 
     def run(command, say):

@@ -1,4 +1,4 @@
-"""What our program adds to Keystone's own application."""
+"""The program's additions to Keystone's own application."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""Tempest knows a test by its id, whatever it is called: each test of the plugin has one of its own."""
+"""Tempest identifies a test by its id, independent of its name: each test of the plugin has a unique one."""
 
 import ast
 import uuid
@@ -10,7 +10,7 @@ TESTS = Path(sluice_tempest_plugin.__file__).parent / "tests"
 
 
 def ids(function):
-    """What ``@decorators.idempotent_id`` says of a test."""
+    """The ``@decorators.idempotent_id`` of a test."""
     calls = [one for one in function.decorator_list if isinstance(one, ast.Call)]
     return [one.args[0].value for one in calls if ast.unparse(one.func) == "decorators.idempotent_id"]
 

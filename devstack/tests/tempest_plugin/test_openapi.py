@@ -1,4 +1,4 @@
-"""Requests and answers of the tempest plugin's client, by the document that our API gives of itself."""
+"""Requests and responses of the tempest plugin's client match the API's own document."""
 
 import os
 

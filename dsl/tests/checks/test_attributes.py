@@ -33,7 +33,7 @@ CATALOGUE = make_catalogue(actions={**make_catalogue().actions, **{info.keyword:
 
 
 def check(text, kept=False):
-    """(errors, warnings), each with the words that are marked."""
+    """(errors, warnings), each with its marked words."""
 
     def shown(problems):
         return [(one.message, one.source[one.column - 1 :][: one.length]) for one in problems]

@@ -151,7 +151,7 @@ def test_a_storage_node_cannot_read_what_the_proxy_has_changed():
     assert warnings("FOR t DO SET csv_select ON PROXY, compression ON PROXY") == []
 
 
-# Pipelines made of several policies
+# Pipelines of several policies
 
 TENANT, LOGS = "FOR acme DO SET ", "FOR CONTAINER acme/logs DO "
 AGAINST = "run against the order of their stages, since the proxy comes before the storage node"

@@ -1,4 +1,4 @@
-"""Values with units, read and printed."""
+"""Values with units, parsed and printed."""
 
 import pytest
 from hypothesis import given

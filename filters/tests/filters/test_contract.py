@@ -31,7 +31,7 @@ _WORDS = [f"{word}{number}" for word in ("alpha", "beta", "gamma") for number in
 
 
 def text(size: int, seed: int = 7) -> bytes:
-    """Compressible, but no two frames alike."""
+    """Compressible text without two equal frames."""
     rng = random.Random(seed)
     return " ".join(rng.choice(_WORDS) for _ in range(size)).encode()[:size]
 

@@ -1,4 +1,4 @@
-"""What is missing of floors, in words."""
+"""Missing rates of floors, in words."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from sluice_dashboard.bandwidth import listing
 
 @pytest.fixture(autouse=True)
 def untranslated(monkeypatch):
-    """No catalogue of translations is there without Horizon."""
+    """Without Horizon there is no catalogue of translations."""
     monkeypatch.setattr(listing, "gettext", str)
     monkeypatch.setattr(listing, "name_of", lambda names, word: {"GET": "downloads", "PUT": "uploads"}[word])
 

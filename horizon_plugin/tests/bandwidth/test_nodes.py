@@ -1,4 +1,4 @@
-"""The parts of a stacked plot: the largest ones, and what is left of the whole."""
+"""The parts of a stacked plot: the largest ones, and the rest of the whole."""
 
 from sluice_dashboard.bandwidth.nodes import LARGEST, largest, rest_of
 

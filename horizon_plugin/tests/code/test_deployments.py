@@ -5,7 +5,7 @@ from sluice_dashboard.code.deployments import parameter_fields, parameter_values
 
 
 def parameter(name, kind, **more):
-    """One as ``GET /registry/filters`` shows it."""
+    """A parameter as ``GET /registry/filters`` shows it."""
     blank = {"help": "", "default": None, "choices": [], "minimum": None, "maximum": None, "required": False}
     return {"name": name, "type": kind, **blank, "range_by": "", "ranges": [], **more}
 
@@ -24,7 +24,7 @@ AHEAD = parameter("ahead", "int", minimum=1, maximum=64)
 
 
 def form(*parameters, **typed):
-    """The form of these, with what somebody has typed."""
+    """The form of these, with a user's input."""
     kind = type("TypedForm", (forms.Form,), parameter_fields(parameters))
     return kind({f"param_{name}": value for name, value in typed.items()})
 

@@ -1,4 +1,4 @@
-"""What the URL of a monitoring page chooses, and what the API refuses of it."""
+"""The choices in the URL of a monitoring page, and those that the API refuses."""
 
 from django.http import QueryDict
 

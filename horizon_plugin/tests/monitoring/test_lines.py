@@ -1,4 +1,4 @@
-"""The lines of metrics that are drawn."""
+"""The lines of metrics in a plot."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the agents of nodes reported, as it is shown."""
+"""The reports of nodes' agents, as they are shown."""
 
 import pytest
 

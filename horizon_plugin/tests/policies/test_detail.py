@@ -1,4 +1,4 @@
-"""What a policy observes beside what its condition wants, and which nodes enforce it."""
+"""A policy's observed values beside its condition, and the nodes that enforce it."""
 
 import pytest
 

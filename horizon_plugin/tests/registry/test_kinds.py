@@ -1,4 +1,4 @@
-"""What is typed into the forms of the registry becomes bodies of the API."""
+"""Input of the registry's forms becomes bodies of the API."""
 
 import pytest
 from django.core.exceptions import ValidationError

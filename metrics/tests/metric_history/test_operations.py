@@ -14,7 +14,7 @@ from sluice_metric_history.records import SeriesKey, SeriesRecord
 from sluice_metric_history.resolutions import RESOLUTIONS, invert
 
 SECONDS, TENS, MINUTES = RESOLUTIONS
-#: Begins a round of all rings.
+#: Starts a round of all rings.
 START = 2000 * MINUTES.seconds
 
 

@@ -139,7 +139,7 @@ def test_everything_ends_with_the_supervisor_however_it_ends(store, short):
         keeper.send_signal(signal.SIGKILL)
     until(lambda: not any(Path(f"/proc/{one}").exists() for one in inside))
     with pytest.raises(FilterError, match=r"no sandbox supervisor at|the worker of filter `who` died"):
-        say(team, b"x")  # the host may not have noticed yet
+        say(team, b"x")  # the host may not have detected it yet
     with pytest.raises(FilterError, match="no sandbox supervisor at"):
         say(team, b"x")
 

@@ -1,6 +1,6 @@
 """Watching a policy: the output, the end, and the status; the test takes the part of agents and actors.
 
-docs/cli/index.md says the same.
+Tests docs/cli/index.md.
 """
 
 import os

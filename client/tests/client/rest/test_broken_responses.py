@@ -206,7 +206,7 @@ def test_a_late_response_is_not_retried(connect, said):
         with pytest.raises(Unreachable, match=r"does not answer within 0\.3 s"):
             client.nodes()
         end = time.monotonic() + 10
-        while not server.request_count and time.monotonic() < end:  # its thread may be late
+        while not server.request_count and time.monotonic() < end:  # its thread may be slow
             time.sleep(0.01)
         assert server.request_count == 1
 

@@ -1,4 +1,4 @@
-"""Services that are called when an action is set and taken back."""
+"""Services that are called when an action is set and reverted."""
 
 import asyncio
 import json
@@ -189,7 +189,7 @@ def test_registrations_are_followed():
     run_scenario(story)
 
 
-# -- filters of third parties, which are enforced by these calls alone
+# -- filters of third parties, which only these calls enforce
 
 
 def test_what_the_service_of_a_third_party_answered_is_kept_until_the_filter_is_taken_back():

@@ -45,7 +45,7 @@ def near(expected):
 
 
 def told(cluster, path, name):
-    """The sum of one of a flow's numbers over all proxies, in MB/s."""
+    """The sum of one of a flow's figures over all proxies, in MB/s."""
     found = [share(shares.rows, PROXY, flow_of(path)) for shares in shares_of(cluster.last).values()]
     return sum(getattr(one, name) for one in found if one is not None) / MB
 

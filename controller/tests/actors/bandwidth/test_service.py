@@ -61,7 +61,7 @@ def test_a_host_without_ownership_neither_receives_nor_publishes(redis_server):
         assert not made.wire.patterns
         assert made.host.report() == {"dividing": False}
         said = len(made.wire.sent)
-        await asyncio.sleep(1.3 / PACE)  # a whole round in which nothing may happen
+        await asyncio.sleep(1.3 / PACE)  # a whole round, in which nothing must happen
         assert len(made.wire.sent) == said
         owner.now(True, made.host)
         await made.told(lambda shares: shares.term == 9)

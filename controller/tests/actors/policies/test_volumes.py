@@ -1,4 +1,4 @@
-"""Policies over metrics of volumes: each volume by itself, and limits that are taken back."""
+"""Policies over metrics of volumes: each volume by itself, and limits that are reverted."""
 
 from tests.support.actors.host import run_scenario
 

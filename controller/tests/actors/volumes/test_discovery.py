@@ -1,4 +1,4 @@
-"""Pools of a Cinder in memory, kept in a real Redis."""
+"""Pools of a Cinder in memory, stored in a real Redis."""
 
 import asyncio
 

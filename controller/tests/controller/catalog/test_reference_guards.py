@@ -9,7 +9,7 @@ CODE = b"\0asm" + bytes(200)
 
 
 class FakeSwiftCodeStore:
-    """Keeps code in a dictionary."""
+    """Stores code in a dictionary."""
 
     def __init__(self):
         self.objects = {}

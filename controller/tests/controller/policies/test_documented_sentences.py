@@ -48,7 +48,7 @@ SENTENCES = documented()
 
 @pytest.fixture
 def whole_cluster(backend):
-    """A motif daemon runs, and there are volumes."""
+    """A motif daemon runs, and volumes exist."""
     keys = backend.store.keys
     templates = described_templates(load_templates())
     backend.store.run(announce(keys, MotifDaemon("d1", "n1", templates=templates)))

@@ -12,7 +12,7 @@ HERE = "/filters/dependencies/commons.jar"
 
 
 class FakeSwiftCodeStore:
-    """Keeps code in a dictionary."""
+    """Stores code in a dictionary."""
 
     def __init__(self):
         self.objects = {}

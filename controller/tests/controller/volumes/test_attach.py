@@ -1,4 +1,4 @@
-"""Volumes attached and detached by REST: Cinder, the konnector and the volume's record agree, whatever fails."""
+"""Volumes attached and detached by REST: Cinder, the konnector and the volume's record agree after any failure."""
 
 import dataclasses
 import re

@@ -20,7 +20,7 @@ def away(node):
 
 @pytest.fixture
 def lost(attach, cinder, backend):
-    """A volume of a back end that ends its exports is attached, and its konnector does not answer any more."""
+    """A volume of a back end that can end exports is attached, and its konnector no longer answers."""
     cinder.state.connection_type = "nbd"
     attach()
     object.__setattr__(backend, "konnectors", away)
@@ -90,7 +90,7 @@ def test_that_a_machine_is_gone_is_said_with_force_only(attach, message, volume)
 
 @pytest.fixture
 def waiting(send, cinder, konnector, backend, volume):
-    """The attachment of a volume waits: its konnector does not answer any more once Cinder has made an export."""
+    """The attachment of a volume waits: its konnector no longer answers once Cinder has made an export."""
     cinder.state.connection_type = "nbd"
 
     def attach(*_):

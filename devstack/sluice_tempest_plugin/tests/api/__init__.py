@@ -1,1 +1,1 @@
-"""Single calls of the API and what they are answered."""
+"""Single calls of the API and their responses."""

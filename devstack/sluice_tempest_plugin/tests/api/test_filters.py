@@ -1,4 +1,4 @@
-"""Filters: which there are, deploying one to a project, registering one."""
+"""Filters: the list, deploying one to a project, registering one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sluice_tempest_plugin.tests import base
 
 
 class FiltersTest(base.BaseSluiceTest):
-    """What administrators do with filters without a sentence."""
+    """Administrators' operations on filters without a sentence."""
 
     @decorators.idempotent_id("aa0a5826-d487-4796-9bb2-5be70c26f0e8")
     @decorators.attr(type="smoke")

@@ -1,4 +1,4 @@
-"""What operators look at: nodes, changes, events, the whole configuration."""
+"""Operators' views: nodes, changes, events, the whole configuration."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sluice_tempest_plugin.tests import base
 
 
 class OperationsTest(base.BaseSluiceTest):
-    """Nothing here changes the cluster but one policy for one container."""
+    """These tests change the cluster only by one policy for one container."""
 
     def a_policy(self) -> str:
         """The id of a policy that is enforced."""

@@ -9,10 +9,10 @@ from sluice_tempest_plugin.tests import base
 
 
 class PoliciesTest(base.BaseSluiceTest):
-    """An administrator writes policies for containers of one project."""
+    """An administrator creates policies for containers of one project."""
 
     def sentence(self, keyword: str = "noop") -> str:
-        """A sentence about a container that need not be there."""
+        """A sentence about a container that need not exist."""
         return f"FOR CONTAINER {self.account}/{self.name('container')} DO SET {keyword}"
 
     @decorators.idempotent_id("3eccfd31-379e-43c5-8557-191ef7755e06")

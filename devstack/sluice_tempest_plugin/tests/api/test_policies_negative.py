@@ -1,4 +1,4 @@
-"""Requests about policies that are refused, and what they are told."""
+"""Refused requests about policies, and their errors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sluice_tempest_plugin.tests import base
 
 
 class PoliciesNegativeTest(base.BaseSluiceTest):
-    """Whatever is refused has changed nothing."""
+    """A refused request has changed nothing."""
 
     def assert_not_created(self) -> None:
         """The project has no policy."""

@@ -8,7 +8,7 @@ from sluice_tempest_plugin.tests import base
 
 
 class RegistryTest(base.BaseSluiceTest):
-    """Each word is made, used in a sentence, and protected while it is used."""
+    """Each word is created, used in a sentence, and protected while it is used."""
 
     @decorators.idempotent_id("b61a0ef4-ce93-4149-a2bc-1703acbecb9a")
     def test_tenants_join_and_leave_a_group(self) -> None:

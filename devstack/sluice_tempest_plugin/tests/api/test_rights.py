@@ -1,4 +1,4 @@
-"""What Keystone's roles allow by default: administrators rule the cluster, others see their own project."""
+"""The default rights of Keystone's roles: administrators manage the cluster, others see their own project."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sluice_tempest_plugin.tests import base
 
 
 class RightsTest(base.BaseSluiceTest):
-    """A member, a reader and a stranger look at what an administrator has set."""
+    """A member, a reader and a member of another project read an administrator's settings."""
 
     @decorators.idempotent_id("08de2e6e-6520-442e-b7df-925a497869a4")
     def test_the_members_of_a_project_see_its_policies_and_others_do_not(self) -> None:

@@ -11,7 +11,7 @@ CONF = config.CONF
 
 
 class SelfServiceTest(base.BaseSluiceTest):
-    """A member writes, a reader looks on, a stranger and other filters are refused."""
+    """A member writes, a reader reads, a member of another project and other filters are refused."""
 
     @classmethod
     def skip_checks(cls) -> None:
@@ -20,7 +20,7 @@ class SelfServiceTest(base.BaseSluiceTest):
             raise cls.skipException("members may not set compression")
 
     def sentence(self, account: str, keyword: str = "compression") -> str:
-        """A sentence about a container that need not be there."""
+        """A sentence about a container that need not exist."""
         return f"FOR CONTAINER {account}/{self.name('container')} DO SET {keyword}"
 
     @decorators.idempotent_id("6322234d-548c-46da-af97-65323d32fcc6")

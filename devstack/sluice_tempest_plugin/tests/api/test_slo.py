@@ -1,4 +1,4 @@
-"""Service level objectives of tenants: what is promised, to whom, and what is refused."""
+"""Service level objectives of tenants: values, rights, and refusals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class SloTest(base.BaseSluiceTest):
     """Objectives of one project; tests of one class run one after the other."""
 
     def promise(self, name: str, value: Any) -> Any:
-        """An objective, which is taken back afterwards."""
+        """An objective, which is deleted afterwards."""
         made = self.admin.update_slo(account=self.account, name=name, body={"value": value})
         self.undo(self.admin.delete_slo, account=self.account, name=name)
         return made

@@ -1,1 +1,1 @@
-"""What policies do to the requests and objects of a project."""
+"""The effects of policies on the requests and objects of a project."""

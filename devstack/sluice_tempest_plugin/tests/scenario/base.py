@@ -1,4 +1,4 @@
-"""A member's containers and objects, and how they are stored."""
+"""A member's containers and objects, and their stored form."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class BaseScenarioTest(BaseSluiceTest):
         return name
 
     def assert_reads_back(self, container: str, name: str, data: bytes, client: Any = None) -> None:
-        """An object is what was uploaded, also from its middle."""
+        """An object has the uploaded bytes, also when read from its middle."""
         client = client or self.objects
         self.assertEqual(data, client.get_object(container, name)[1])
         start, end = len(data) // 3, len(data) // 2
@@ -50,7 +50,7 @@ class BaseScenarioTest(BaseSluiceTest):
         self.assertEqual(data[start : end + 1], middle)
 
     def stored_sizes(self, container: str, name: str) -> list[int]:
-        """Bytes of each replica that is stored of an object, as the object servers say them."""
+        """Stored bytes of each replica of an object, as the object servers report them."""
         locality = self.admin.show_locality(account=self.account, container=container, object_name=name)
         headers = {"X-Backend-Storage-Policy-Index": str(locality["storage_policy_index"])}
         connection = http.ClosingHttp()

@@ -1,4 +1,4 @@
-"""An objective holds a project's downloads to a rate, until it is taken back."""
+"""An objective limits a project's downloads to a rate, until it is deleted."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from sluice_tempest_plugin.tests.scenario import base
 #: Bytes per second, and bytes that take several seconds at that rate.
 CEILING: Final = 1_000_000
 SIZE: Final = 6 * CEILING
-#: A download may be so much faster than the ceiling, of what passed before its share was divided.
+#: The factor by which a download may exceed the ceiling, from bytes that passed before its share was assigned.
 TOLERANCE: Final = 2
 
 
 class BandwidthCeilingTest(base.BaseScenarioTest):
-    """One download at a time, of a tenant that has no other objective."""
+    """One download at a time, of a tenant without other objectives."""
 
     @decorators.idempotent_id("dc4e425b-b00b-481b-9b99-51325f0631d9")
     @decorators.attr(type="slow")

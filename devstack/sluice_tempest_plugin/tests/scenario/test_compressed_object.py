@@ -1,4 +1,4 @@
-"""A policy begins and ends while a project uploads, and what is stored shows it."""
+"""A policy starts and ends while a project uploads, and the stored bytes show it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class CompressedObjectTest(base.BaseScenarioTest):
 
 
 class SelfServiceObjectTest(base.BaseScenarioTest):
-    """A member compresses its own container; a reader of the project reads what is stored so."""
+    """A member compresses its own container; a reader of the project reads the compressed objects."""
 
     @classmethod
     def skip_checks(cls) -> None:

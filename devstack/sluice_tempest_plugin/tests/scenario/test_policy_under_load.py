@@ -1,4 +1,4 @@
-"""A policy watches what a project does, acts, and takes back what it set."""
+"""A policy watches a project's requests, sets an action, and reverts it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sluice_tempest_plugin.tests.scenario import base
 CONF = config.CONF
 
 TEXT: Final = b"a line that compresses\n" * 100
-#: Uploads between two looks at the policy.
+#: Uploads between two polls of the policy.
 UPLOADS: Final = 5
 
 

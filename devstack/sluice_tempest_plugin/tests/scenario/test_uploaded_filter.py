@@ -1,4 +1,4 @@
-"""An administrator uploads a filter, a project's objects pass it, and it goes again."""
+"""An administrator uploads a filter, a project's objects pass it, and it is deleted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sluice_tempest_plugin.tests.scenario import base
 CONF = config.CONF
 
 TEXT: Final = b"".join(b"%d: a line that compresses\n" % number for number in range(5000))
-#: A native filter; what it is called stands in its code.
+#: A native filter; its keyword is in its code.
 CODE: Final = Template("""
 import zlib
 

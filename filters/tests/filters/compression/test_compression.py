@@ -76,7 +76,7 @@ def test_every_level_is_tried():
 @pytest.mark.parametrize("data", [TEXT[: 20 * KIB], b"\0" * 20 * KIB, TEXT[: 8 * KIB] + NOISE[: 12 * KIB]])
 def test_what_any_level_has_written_is_read_without_knowing_the_level(engine, level, data):
     out, record = stored(data, engine=engine, level=level, frame_size=8 * KIB, min_gain=0)
-    if record is None:  # LZ4's fastest levels find nothing
+    if record is None:  # LZ4's fastest levels find no match
         assert (engine, out) == ("lz4", data)
         return
     assert set(record) == {"v", "engine", "size", "stored", "frame", "index"}

@@ -42,7 +42,7 @@ class Counting(MockKeyManager):
             self.silence.wait()
         if self.away:
             raise KeyManagerError(reason=f"connection refused (HTTP 401) (Request-ID: req-{self.asked})")
-        uuid.UUID(managed_object_id)  # ValueError, as Barbican's client has it
+        uuid.UUID(managed_object_id)  # ValueError, as in Barbican's client
         return super().get(context, managed_object_id, **more)
 
     def add(self, secret):

@@ -167,7 +167,7 @@ def test_idle_floors_are_judged_by_the_copies_of_their_own_storage_policy():
 
 
 def lost(copied, waiting, seconds=10):
-    """A tenant with a floor of 40 that moves 10 on a disk where replication moves ``copied``."""
+    """A tenant with a floor of 40 that moves 10 on a disk with ``copied`` of replication."""
     allocator = divided(bandwidth_policy("A", get_bw=40))
     copies = Load(STORAGE_NODE, "", "", REPLICATION, 0, "d", copied * MB, 1.0, 0.0)
     for number in range(1, seconds):
