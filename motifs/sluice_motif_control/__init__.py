@@ -1,1 +1,1 @@
-"""Motifs for whoever knows no runtime: the words of the language, spaces, calls to the daemons and what they report."""
+"""Motifs for code without a runtime: the actions of the language, spaces, calls to the daemons and their reports."""

@@ -1,4 +1,4 @@
-"""What a sentence may do with motifs."""
+"""The actions of policies with motifs."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from sluice_core.messages.elasticity import (
 )
 from sluice_core.messages.policies import Assignment
 
-#: Bytes beyond which no space is kept: 100 PB.
+#: The largest target of a space: 100 PB.
 MOST_BYTES: Final = 10**17
 MOST_WEIGHT: Final = 1000
 _TEN_YEARS: Final = 3650 * 86400.0
 TEMPLATE: Final = "template"
-#: The parameter of every derived motif that is attached: the ETags of the sources that the bytes were made from.
+#: The parameter of every derived motif: the ETags of the sources from which the bytes were made.
 VERSIONS: Final = "versions"
-#: What a text parameter of a motif begins with whose value is taken from the metadata of each object.
+#: The prefix of a text parameter of a motif whose value is taken from the metadata of each object.
 FROM_METADATA: Final = "meta:"
 
 
@@ -42,13 +42,13 @@ MOTIF_ACTIONS: Final = (
     ActionInfo(
         ELASTICITY,
         MOTIF,
-        "keep what can be made again within a size",
+        "contract objects that motifs can make again, to keep a size",
         (
             _size(TARGET_SIZE, "plain bytes that objects with motifs may have stored; 0: none that can be made again"),
-            Parameter(POLICY, "str", "which objects give up their bytes first", "lru", choices=POLICIES),
+            Parameter(POLICY, "str", "which objects are contracted first", "lru", choices=POLICIES),
             Parameter(MIN_AGE, "duration", "younger objects keep their bytes", 0.0, minimum=0.0, maximum=_TEN_YEARS),
-            Parameter(VERIFY, "str", "what is proven before bytes go", "head", choices=VERIFICATIONS),
-            _size(FLOOR, "part of a wider space that this one gets whatever others demand"),
+            Parameter(VERIFY, "str", "what is verified before an object is contracted", "head", choices=VERIFICATIONS),
+            _size(FLOOR, "part of a wider space that this one gets, whatever the others need"),
             Parameter(WEIGHT, "int", "its share of that space above the floors", minimum=1, maximum=MOST_WEIGHT),
         ),
     ),
@@ -56,15 +56,15 @@ MOTIF_ACTIONS: Final = (
         ATTACH,
         MOTIF,
         "attach a motif to each object that is stored",
-        (Parameter(TEMPLATE, "str", "what makes the bytes again; its parameters follow", required=True),),
+        (Parameter(TEMPLATE, "str", "template that makes the bytes; its parameters follow", required=True),),
     ),
 )
 
 
 def check_parameters(keyword: str, params: Mapping[str, Scalar]) -> None:
-    """Check the parameters of an action together: that there is one, and that they do not exclude each other.
+    """Check the parameters of an action together: whether one is given, and whether they exclude each other.
 
-    :raises CallerError: when nothing is said, or things that do not go together
+    :raises CallerError: without any parameter, or for parameters that exclude each other
     """
     if keyword != ELASTICITY:
         return
@@ -81,9 +81,9 @@ def check_parameters(keyword: str, params: Mapping[str, Scalar]) -> None:
 def attachments(pipeline: Iterable[Assignment], metadata: Mapping[str, str]) -> list[dict[str, Any]]:
     """The motifs that policies attach to an object that is stored: template and parameters of each.
 
-    One whose parameter is to come from metadata that the object does not have is left out: it is about others.
+    A motif with a parameter from metadata that the object does not have is left out: it is for other objects.
 
-    :param pipeline: of kind ``motif``, as ``sluice_core.resolve`` gives it
+    :param pipeline: of kind ``motif``, as ``sluice_core.resolve`` returns it
     :param metadata: of the object, by names in lower case, without ``X-Object-Meta-``
     """
     attached = []

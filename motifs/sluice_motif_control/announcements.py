@@ -1,8 +1,8 @@
-"""Whether everybody knows motifs: before that, and as soon as it is not so any more, nothing is contracted.
+"""Whether all processes of the cluster support motifs: only then, and as long as that holds, objects are contracted.
 
-A proxy that does not know motifs answers a GET of a contracted object with no bytes and the ETag of none.  So each
-proxy worker that serves contracted objects says so in its hello, each agent reports whether all workers of its node
-did, and whoever contracts asks here before.
+A proxy that does not support motifs answers a GET of a contracted object with no bytes and their ETag.  So each
+proxy worker that serves contracted objects announces it in its hello, each agent reports whether all workers of its
+node did, and a process that contracts calls this module before.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from typing import Final
 from sluice_core.errors import PeerError
 from sluice_core.messages.nodes import NodeReport
 
-#: What a hello says of a process that knows contracted objects, as this version writes them.
+#: The version of contracted objects in the hello of a process, as this version writes them.
 MOTIF_STATES: Final = 1
 READY: Final = "ready"
-#: Nodes that a reason names.
+#: The most nodes that a reason names.
 _NAMED: Final = 5
 
 
 def suspension(nodes: Iterable[NodeReport], now: float, timeout: float) -> str:
-    """Why nothing may be contracted now; empty when it may.
+    """Return why no object may be contracted now; empty when objects may.
 
     :param now: unix seconds
-    :param timeout: seconds after which a node that does not report counts as one that does not know motifs
+    :param timeout: seconds after which a silent node counts as one without motifs
     """
     known = list(nodes)
     if not known:
@@ -37,16 +37,16 @@ def suspension(nodes: Iterable[NodeReport], now: float, timeout: float) -> str:
 
 def _reason(node: NodeReport, now: float, timeout: float) -> str:
     if now - node.at > timeout:
-        return f"has not reported for {now - node.at:.0f} s (forget it, if it is no more)"
+        return f"has not reported for {now - node.at:.0f} s (forget the node if it does not exist any more)"
     if not node.motifs:
         return f"runs `{node.software}`, which does not know motifs"
     return "" if node.motifs == READY else f"is {node.motifs}"
 
 
 class ContractionGuard:
-    """Asks :func:`suspension` of what nodes report, at most once in ``interval`` seconds.
+    """Calls :func:`suspension` with the reports of all nodes, at most once in ``interval`` seconds.
 
-    While nobody can be asked nothing may be contracted.
+    While the reports cannot be read no object may be contracted.
 
     :param read_nodes: the reports of all nodes; raises PeerError
     :param timeout: as of :func:`suspension`
@@ -68,7 +68,7 @@ class ContractionGuard:
         self._reason = ""
 
     def __call__(self) -> str:
-        """Why nothing may be contracted now; empty when it may."""
+        """Return why no object may be contracted now; empty when objects may."""
         now = self._now()
         if not 0 <= now - self._asked < self._interval:
             try:

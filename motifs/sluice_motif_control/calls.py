@@ -2,12 +2,12 @@
 
 Theory of operation
 
-* A daemon that runs announces itself every few seconds.  Without one a call is refused at once.
-* A call is put into a bounded list.  Whichever daemon is free moves it to a list of its own, works at it, and in one
-  step takes it out of there and writes the answer, which has a life of its own.  The caller waits for the answer's key.
-* A call that nobody took before its caller gave up is dropped by who takes it.
-* What a daemon had in hand when it died is answered by another daemon, with an error that says so: it may have
-  happened, and only the caller knows whether to ask again.
+* A running daemon announces itself every few seconds.  Without one a call is refused at once.
+* A call is put into a bounded list.  A free daemon moves it to a list of its own, processes it, and in one
+  step removes it from there and writes the answer, which expires by itself.  The caller waits for the answer's key.
+* A call whose caller has stopped waiting is dropped by the daemon that claims it.
+* The claimed calls of a daemon that was killed are answered by another daemon, with an error that says so: a call may
+  have had its effect, and only the caller can decide whether to repeat it.
 
 Time is that of Redis.
 """
@@ -25,19 +25,19 @@ from sluice_core.store.operation import Operation, Script, decoded, scripted, ti
 from sluice_core.store.store import Store
 from sluice_motif_control.messages import MotifAnswer, MotifCall, MotifDaemon
 
-#: Seconds after which a daemon that says nothing is gone.
+#: Seconds after which a silent daemon counts as ended.
 LIFE: Final = 10.0
 #: Seconds between two announcements.
 PERIOD: Final = 2.0
 
-#: KEYS: when daemons were seen, what they said.  ARGV: name, document.
+#: KEYS: when daemons were seen, their announcements.  ARGV: name, document.
 _ANNOUNCE: Final = timed_script("""
 redis.call('ZADD', KEYS[1], now, ARGV[1])
 redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
 return 1
 """)
 
-#: KEYS: as above.  ARGV: seconds of a life, whether those that are gone are wanted.  Answers name, document, ….
+#: KEYS: as above.  ARGV: seconds of a life, 1 for the silent ones.  Returns name, document, ….
 _FIND: Final = timed_script("""
 local first, last = now - tonumber(ARGV[1]), '+inf'
 if ARGV[2] == '1' then first, last = '-inf', '(' .. string.format('%.6f', now - tonumber(ARGV[1])) end
@@ -51,19 +51,19 @@ return found
 
 
 def announce(keys: Keys, daemon: MotifDaemon) -> Operation[bool]:
-    """Announce a daemon that runs."""
+    """Announce a running daemon."""
     return scripted(_ANNOUNCE, _names(keys), (daemon.name, daemon.encode()), bool)
 
 
 def withdraw(keys: Keys, name: str) -> Operation[bool]:
-    """Withdraw the announcement of a daemon that ends."""
+    """Withdraw the announcement of a daemon that stops."""
     seen, said = _names(keys)
     commands = (("ZREM", seen, name), ("HDEL", said, name))
     return Operation(commands, lambda replies: bool(replies[0]), atomic=True)
 
 
 def live_daemons(keys: Keys, life: float = LIFE) -> Operation[list[MotifDaemon]]:
-    """The daemons that run."""
+    """The running daemons."""
 
     def parse(reply: list[bytes]) -> list[MotifDaemon]:
         pairs = zip(reply[::2], reply[1::2], strict=True)
@@ -74,7 +74,7 @@ def live_daemons(keys: Keys, life: float = LIFE) -> Operation[list[MotifDaemon]]
 
 
 def lost_daemons(keys: Keys, life: float = LIFE) -> Operation[list[str]]:
-    """The names of those that did not withdraw, and are silent."""
+    """The names of daemons that are silent and did not withdraw."""
 
     def parse(reply: list[Any]) -> list[str]:
         return [name.decode() for name in reply[::2]]
@@ -88,7 +88,7 @@ def _names(keys: Keys) -> tuple[str, str]:
 
 #: Seconds for which a caller waits.
 TIMEOUT: Final = 10.0
-#: Calls that wait; more are refused.
+#: The most waiting calls; further ones are refused.
 MOST_WAITING: Final = 1000
 #: Seconds for which an answer is kept.
 ANSWER_LIFE: Final = 60
@@ -97,7 +97,7 @@ _SLICE: Final = 2.0
 _ERRORS: Final = {403: Forbidden, 404: NotFound, 409: Conflict}
 
 #: KEYS: when daemons were seen, calls.  ARGV: seconds of a daemon's life, document, most calls, seconds to wait.
-#: Answers 1, 0 without a daemon, or -1 when too many calls are waiting.
+#: Returns 1, 0 without a daemon, or -1 when too many calls are waiting.
 _SEND: Final = timed_script("""
 if redis.call('ZCOUNT', KEYS[1], now - tonumber(ARGV[1]), '+inf') == 0 then return 0 end
 if redis.call('LLEN', KEYS[2]) >= tonumber(ARGV[3]) then return -1 end
@@ -106,8 +106,8 @@ redis.call('EXPIRE', KEYS[2], 3600)
 return 1
 """)
 
-#: KEYS: calls that a daemon has in hand, the answer.  ARGV: the call as it was taken, document, seconds of its life.
-#: Answers whether the call was still in hand.
+#: KEYS: the calls that a daemon has claimed, the answer.  ARGV: the claimed call, document, seconds of its life.
+#: Returns whether the call was still claimed.
 _ANSWER: Final = Script("""
 if redis.call('LREM', KEYS[1], 1, ARGV[1]) == 0 then return 0 end
 redis.call('LPUSH', KEYS[2], ARGV[2])
@@ -117,25 +117,25 @@ return 1
 
 
 class MotifCalls(Protocol):
-    """The calls that a daemon answers; a ``SluiceError`` that it raises is raised at the caller."""
+    """The calls that a daemon answers; a ``SluiceError`` that it raises is raised in the caller."""
 
     def attach(self, item: str, template: str, params: Mapping[str, Any], identity: str) -> Mapping[str, Any]:
-        """Attach a motif to an item; what the item is then, as of :meth:`show`."""
+        """Attach a motif to an item; return the item's state, as :meth:`show` does."""
 
     def detach(self, item: str, template: str = "") -> Mapping[str, Any]:
-        """Detach the motifs of a template, or all; what the item is then."""
+        """Detach the motifs of a template, or all; return the item's state."""
 
     def show(self, item: str) -> Mapping[str, Any]:
-        """What is known of an item: its size, whether it is contracted, its motifs, opens and expansions."""
+        """The state of an item: its size, whether it is contracted, its motifs, opens and expansions."""
 
     def expand(self, item: str) -> Mapping[str, Any]:
-        """Make the bytes of an item and wait for them; what the item is then."""
+        """Make the bytes of an item and wait for them; return the item's state."""
 
     def contract(self, item: str, verify: str = "head") -> Mapping[str, Any]:
-        """Give up the bytes of an item; ``outcome``, and what the item is then."""
+        """Contract an item; return ``outcome``, and the item's state."""
 
     def why(self, item: str) -> Mapping[str, Any]:
-        """Why an item is contracted or not: whether its bytes could go, what stands in the way, its space."""
+        """Why an item is contracted or not: whether it could be contracted, the obstacle, its space."""
 
     def list_items(self, under: str = "", marker: str = "", limit: int = 100) -> Sequence[Mapping[str, Any]]:
         """Items with motifs whose names begin with ``under``, behind ``marker``, in the order of their names."""
@@ -158,8 +158,8 @@ class MotifClient:
 
         :param verb: one of ``messages.VERBS``
         :param timeout: seconds
-        :raises PeerError: when no daemon runs, or none answers in time; what was asked may have happened then
-        :raises CallerError: what the daemon refused, with its reason
+        :raises PeerError: without a running daemon, or without an answer in time, when the call may have had its effect
+        :raises CallerError: the daemon's refusal, with its reason
         """
         call = MotifCall(uuid.uuid4().hex, verb, arguments, current_request())
         keys = self._store.keys
@@ -170,7 +170,7 @@ class MotifClient:
         answer = self._wait(call, timeout)
         if answer is None:
             raise PeerError(
-                f"no daemon `sluice-motifs` answered within {timeout:g} s; what was asked may have happened"
+                f"no daemon `sluice-motifs` answered within {timeout:g} s; the call may have had its effect"
             )
         if answer.status < 400:
             return answer.result
@@ -200,7 +200,7 @@ def _wait_for_answer(keys: Keys, call_id: str, seconds: float) -> Operation[byte
 
 
 def claim_call(keys: Keys, daemon: str, seconds: float) -> Operation[tuple[bytes, bool] | None]:
-    """Claim the call that waits longest: its bytes, and whether its caller has given up; None without one.
+    """Claim the call that waits longest: its bytes, and whether its caller still waits; None without a call.
 
     :param seconds: to wait for one
     """
@@ -220,9 +220,9 @@ def claim_call(keys: Keys, daemon: str, seconds: float) -> Operation[tuple[bytes
 
 
 def taken_call(taken: bytes) -> MotifCall:
-    """Decode what :func:`claim_call` has claimed.
+    """Decode a call that :func:`claim_call` has claimed.
 
-    :raises DecodeError: when it is none
+    :raises DecodeError: when it is no call
     """
     return MotifCall.decode(taken.partition(b" ")[2])
 
@@ -233,11 +233,11 @@ def calls_in_hand(keys: Keys, daemon: str) -> Operation[list[bytes]]:
 
 
 def answer_call(keys: Keys, daemon: str, taken: bytes, call_id: str, answer: MotifAnswer) -> Operation[bool]:
-    """Answer a call; False when another daemon has answered it."""
+    """Answer a call; return False when another daemon has answered it."""
     names = (keys.motif_calls_taken(daemon), keys.motif_answer(call_id))
     return scripted(_ANSWER, names, (taken, answer.encode(), ANSWER_LIFE), bool)
 
 
 def drop_call(keys: Keys, daemon: str, taken: bytes) -> Operation[bool]:
-    """Forget a call that nobody waits for."""
+    """Remove a call that no caller waits for."""
     return Operation((("LREM", keys.motif_calls_taken(daemon), 1, taken),), lambda replies: bool(replies[0]))

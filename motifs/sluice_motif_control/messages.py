@@ -1,4 +1,4 @@
-"""What Redis keeps of motifs: daemons, calls to them and their answers, operations that go on, spaces."""
+"""The data of motifs in Redis: daemons, calls to them and their answers, running operations, spaces."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 from sluice_core.describe import MOTIF, ActionInfo, Parameter
 from sluice_core.messages.base import Message
 
-#: What may be asked of a daemon; each is a method of ``calls.MotifCalls``.
+#: The calls to a daemon; each is a method of ``calls.MotifCalls``.
 ATTACH: Final = "attach"
 DETACH: Final = "detach"
 SHOW: Final = "show"
@@ -19,7 +19,7 @@ WHY: Final = "why"
 LIST: Final = "list_items"
 VERBS: Final = (ATTACH, DETACH, SHOW, EXPAND, CONTRACT, WHY, LIST)
 
-#: How far an operation is.
+#: The states of an operation.
 WAITING: Final = "waiting"
 RUNNING: Final = "running"
 DONE: Final = "done"
@@ -28,7 +28,7 @@ CANCELLED: Final = "cancelled"
 
 @dataclass(frozen=True, slots=True)
 class MotifTemplate(Message):
-    """A template as a daemon knows it: its keyword, parameters and help, and what an item is to its sources."""
+    """A template as a daemon announces it: its keyword, parameters and help, and how an item relates to its sources."""
 
     keyword: str
     help: str = ""
@@ -38,9 +38,9 @@ class MotifTemplate(Message):
 
     @property
     def info(self) -> ActionInfo:
-        """How the language describes the template.
+        """The language's description of the template.
 
-        :raises TypeError: when a newer daemon describes parameters that this version does not know
+        :raises TypeError: for a newer daemon's description with parameters that this version does not know
         """
         return ActionInfo(self.keyword, MOTIF, self.help, tuple(map(Parameter.from_data, self.parameters)))
 
@@ -52,10 +52,10 @@ class MotifTemplate(Message):
 
 @dataclass(frozen=True, slots=True)
 class MotifDaemon(Message):
-    """A daemon `sluice-motifs` that runs.
+    """A running daemon `sluice-motifs`.
 
-    :param name: of this run alone
-    :param node: where it runs
+    :param name: of this run only
+    :param node: on which it runs
     :param started: unix seconds
     """
 
@@ -70,7 +70,7 @@ class MotifDaemon(Message):
 
 @dataclass(frozen=True, slots=True)
 class MotifCall(Message):
-    """Something that the API asks of whichever daemon is free.
+    """A call of the API to any free daemon.
 
     :param verb: one of :data:`VERBS`
     :param arguments: of the method of that name
@@ -85,7 +85,7 @@ class MotifCall(Message):
 
 @dataclass(frozen=True, slots=True)
 class MotifAnswer(Message):
-    """What came of a call: ``status`` as of HTTP, ``result`` of a success, ``reason`` of a failure."""
+    """The answer to a call: ``status`` as of HTTP, ``result`` of a success, ``reason`` of a failure."""
 
     status: int = 200
     result: Any = None
@@ -97,7 +97,7 @@ class MotifOperation(Message):
     """The expansion of all contracted items of an account, of one container, or of the cluster, in the background.
 
     ``account`` and ``container`` are empty for all.  ``expanded`` and ``failed`` count items, ``bytes`` those that were
-    made; ``examples`` are the last ones that failed, with the reason.  ``remaining`` is how many are known to be left.
+    made; ``examples`` are the last failed ones, with the reason.  ``remaining`` is the number of items known to remain.
     Times are unix seconds, 0 for never.
     """
 
@@ -119,13 +119,13 @@ class MotifOperation(Message):
 
 @dataclass(frozen=True, slots=True)
 class SpaceStatus(Message):
-    """What a space holds and what keeping it costs, as its owner reported it last.
+    """The contents of a space and the cost of its target, as its owner reported it last.
 
-    Bytes are plain ones.  ``hits`` are opens of items whose bytes were there, ``misses`` those whose bytes were not, of
-    the last hour; ``expansions`` and ``seconds_lost`` are those of the misses since the owner began, and
+    Bytes are plain ones.  ``hits`` are opens of items that had their bytes, ``misses`` opens of others, both of
+    the last hour; ``expansions`` and ``seconds_lost`` are those of the misses since the owner started, and
     ``expansions_per_second`` and ``expansion_time`` (mean seconds of one) of the last period.
     ``state`` is ``kept``, ``contracting``, ``filling``, ``above`` (its target, with the ``reason``), ``thrashing`` or
-    ``suspended``.  ``parts`` maps the path of each part to its target and what it holds.
+    ``suspended``.  ``parts`` maps the path of each part to its target and contents.
     """
 
     path: str
@@ -153,11 +153,11 @@ class SpaceStatus(Message):
 
     @property
     def hit_rate(self) -> float | None:
-        """Opens whose bytes were there, 0 to 1; None without any."""
+        """The fraction of opens of items that had their bytes, 0 to 1; None without opens."""
         opens = self.hits + self.misses
         return self.hits / opens if opens else None
 
     @property
     def free(self) -> float:
-        """Free share of the target, 0 to 1."""
+        """The free fraction of the target, 0 to 1."""
         return max(0.0, 1 - self.used / self.target) if self.target else 0.0

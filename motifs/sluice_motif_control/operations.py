@@ -1,7 +1,7 @@
-"""Expansions of everything, in Redis: ordered by the API, worked at by one daemon at a time.
+"""Expansions of all items, in Redis: created by the API, processed by one daemon at a time.
 
-A daemon claims an operation for :data:`LEASE` seconds and renews that with each report.  When it dies another one
-claims it and begins anew: what was expanded already costs a look each.  Time is that of Redis.
+A daemon claims an operation for :data:`LEASE` seconds and renews that with each report.  If it is killed, another one
+claims it and starts again: an expanded item costs a view only.  Time is that of Redis.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from sluice_core.store.keys import Keys
 from sluice_core.store.operation import MessageHash, Operation, Script, decoded, nothing, scripted
 from sluice_motif_control.messages import CANCELLED, MotifOperation
 
-#: Seconds for which an operation belongs to the daemon that claimed it or reported.
+#: Seconds for which an operation belongs to the daemon after a claim or report.
 LEASE: Final = 15.0
-#: Operations that have ended and are kept.
+#: Ended operations that are kept.
 KEPT: Final = 100
 
-#: Operations, those that have ended included.
+#: The most operations, ended ones included.
 JOBS: Final = MessageHash(MotifOperation, lambda keys: keys.motif_operations)
 
-#: KEYS: operations, leases, owners.  ARGV: seconds of a lease, daemon.  Answers the document; or nothing.
+#: KEYS: operations, leases, owners.  ARGV: seconds of a lease, daemon.  Returns the document, or nothing.
 _CLAIM: Final = lease_script("""
 local id = claim_lease(KEYS[2], ARGV[1])
 if not id then return false end
@@ -36,7 +36,7 @@ return document
 """)
 
 #: KEYS: operations, leases, owners.  ARGV: id, daemon, document, seconds of a lease (0: it has ended).
-#: Answers whether it is still ours.
+#: Returns whether it still belongs to the daemon.
 _REPORT: Final = lease_script("""
 if redis.call('HGET', KEYS[3], ARGV[1]) ~= ARGV[2] or not redis.call('ZSCORE', KEYS[2], ARGV[1]) then return 0 end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
@@ -45,7 +45,7 @@ if ARGV[4] == '0' then redis.call('HDEL', KEYS[3], ARGV[1]) end
 return 1
 """)
 
-#: KEYS: as above.  ARGV: id, document of the cancelled operation.  Answers whether it had not ended.
+#: KEYS: as above.  ARGV: id, document of the cancelled operation.  Returns whether it had not ended.
 _CANCEL: Final = Script("""
 if redis.call('ZREM', KEYS[2], ARGV[1]) == 0 then return 0 end
 redis.call('HDEL', KEYS[3], ARGV[1])
@@ -55,14 +55,14 @@ return 1
 
 
 def create_operation(keys: Keys, operation: MotifOperation) -> Operation[None]:
-    """Order an operation."""
+    """Create an operation."""
     operations, leases, _ = _names(keys)
     commands = (("HSET", operations, operation.id, operation.encode()), ("ZADD", leases, 0, operation.id))
     return Operation(commands, nothing, atomic=True)
 
 
 def claim_operation(keys: Keys, daemon: str, lease: float = LEASE) -> Operation[MotifOperation | None]:
-    """Claim an operation that no daemon works at; None without one."""
+    """Claim an operation that no daemon processes; return None without one."""
     return scripted(
         _CLAIM, _names(keys), (str(lease), daemon), lambda reply: decoded(MotifOperation, "operation", reply or None)
     )
@@ -71,7 +71,7 @@ def claim_operation(keys: Keys, daemon: str, lease: float = LEASE) -> Operation[
 def report_operation(
     keys: Keys, operation: MotifOperation, daemon: str, ended: bool = False, lease: float = LEASE
 ) -> Operation[bool]:
-    """Write how far a claimed operation is, and renew its lease; False when it was cancelled or claimed again."""
+    """Write the progress of a claimed operation, and renew its lease; False when it was cancelled or claimed again."""
     arguments = (operation.id, daemon, operation.encode(), str(ENDED if ended else lease))
     return scripted(_REPORT, _names(keys), arguments, bool)
 
@@ -87,7 +87,7 @@ def cancel_operation(keys: Keys, cancelled: MotifOperation) -> Operation[bool]:
 
 
 def forget_operations(keys: Keys, known: Mapping[str, MotifOperation], kept: int = KEPT) -> Operation[bool]:
-    """Forget all but the last ``kept`` of the operations that have ended."""
+    """Delete all ended operations except the last ``kept``."""
     ended = ((operation.ended, name) for name, operation in known.items() if operation.ended)
     return JOBS.delete(keys, *longest_ended(ended, kept))
 

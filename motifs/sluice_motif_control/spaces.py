@@ -1,6 +1,6 @@
 """What owners of spaces report: in Redis, and as metrics.
 
-A report in Redis has a life, so that nothing is shown of a space that is no more.  As metrics of policies and of
+A report in Redis expires, so that a removed space is not shown.  As metrics of policies and of
 history, at the level of each space, reports are batches, once a second.  The free share and the time of an expansion
 are means: of several spaces larger ones, and those that expand more, count more.  Contracted bytes and expansions of a
 tenant are those of its containers' spaces, too.
@@ -19,9 +19,9 @@ from sluice_core.store.keys import Keys
 from sluice_core.store.operation import Operation, decoded, scripted, timed_script
 from sluice_motif_control.messages import SpaceStatus
 
-#: Seconds for which a report is shown; it is written every second or two.
+#: Seconds for which a report is shown; reports are written every one or two seconds.
 LIFE: Final = 15.0
-#: Spaces that are shown; those that were reported longest ago go first.
+#: Spaces that are shown; those reported longest ago are removed first.
 MOST: Final = 10_000
 
 #: KEYS: when spaces were reported, reports.  ARGV: seconds of a life, most reports, then path, document, ….
@@ -43,7 +43,7 @@ redis.call('EXPIRE', KEYS[2], 3600)
 return 1
 """)
 
-#: KEYS: as above.  ARGV: seconds of a life.  Answers reports.
+#: KEYS: as above.  ARGV: seconds of a life.  Returns reports.
 _READ: Final = timed_script("""
 local found = {}
 for _, name in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], now - tonumber(ARGV[1]), '+inf')) do
@@ -54,13 +54,13 @@ return found
 
 
 def write_spaces(keys: Keys, statuses: Iterable[SpaceStatus]) -> Operation[bool]:
-    """Keep reports, in the place of those before."""
+    """Write reports, replacing earlier ones."""
     words = [word for one in statuses for word in (one.path.encode("utf-8", "surrogateescape"), one.encode())]
     return scripted(_WRITE, _names(keys), (str(LIFE), MOST, *words), bool)
 
 
 def read_spaces(keys: Keys) -> Operation[list[SpaceStatus]]:
-    """What is reported now, by path; what cannot be decoded is left out."""
+    """Read the present reports, by path; reports that cannot be decoded are left out."""
 
     def parse(reply: list[bytes]) -> list[SpaceStatus]:
         found = (decoded(SpaceStatus, "space", raw) for raw in reply)
@@ -77,14 +77,14 @@ FREE_SPACE: Final = "FREE_SPACE"
 CONTRACTED: Final = "CONTRACTED"
 EXPANSIONS_SEC: Final = "EXPANSIONS_SEC"
 EXPANSION_TIME: Final = "EXPANSION_TIME"
-#: In the place of a node in batches of metrics.
+#: The node's name in these batches of metrics.
 REPORTER: Final = "motifs"
 
 _LEVELS: Final = (CONTAINER, TENANT, CLUSTER)
 MOTIF_METRICS: Final = (
     MetricInfo(FREE_SPACE, "fraction", "free share of the target of a space", _LEVELS),
-    MetricInfo(CONTRACTED, "bytes", "bytes that objects of a space have given up", _LEVELS),
-    MetricInfo(EXPANSIONS_SEC, "per_second", "objects of a space made again for who read them", _LEVELS),
+    MetricInfo(CONTRACTED, "bytes", "bytes of contracted objects of a space", _LEVELS),
+    MetricInfo(EXPANSIONS_SEC, "per_second", "objects of a space whose bytes were made for readers", _LEVELS),
     MetricInfo(EXPANSION_TIME, "seconds", "mean time of such an expansion", _LEVELS),
 )
 
@@ -92,7 +92,7 @@ _Rows = dict[str, dict[str, float]]
 
 
 def space_batches(spaces: Iterable[SpaceStatus], window: int, number: int) -> list[MetricBatch]:
-    """One batch of each metric; spaces without expansions say nothing of their time.
+    """One batch of each metric; spaces without expansions have no value of their time.
 
     :param window: unix second at which the window began
     :param number: counts these batches

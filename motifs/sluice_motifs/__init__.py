@@ -1,1 +1,1 @@
-"""Motifs: code and a little state that regenerate a stored item, so that its bytes may go; knows no storage."""
+"""Motifs: code and a small state that make the bytes of a stored item, so that it can be contracted; no storage."""

@@ -1,10 +1,10 @@
-"""The table of the items that the runtime knows: a name has a slot, and columns of typed arrays say what is known.
+"""The table of the runtime's items: a name has a slot, and columns of typed arrays hold its state.
 
-Slots are small integers, which replacement policies and ledgers use, too; those of items that are gone are used again.
+Slots are small integers, which replacement policies and ledgers use, too; those of removed items are used again.
 An item takes its name (49 bytes and its letters), 34 bytes of columns and some 100 bytes of the dictionary.
 
-Opens are counted at once (*eager*), or noted and counted when somebody asks or too many are waiting (*lazy*): then a
-reader pays a lookup less, and the figures are as good.
+Opens are counted at once (*eager*), or noted and counted when the figures are read or too many are waiting (*lazy*):
+then a reader saves a lookup, and the figures are the same.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from array import array
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-#: Opens that wait to be counted, when they are counted lazily.
+#: The most opens that wait to be counted in lazy mode.
 _WAITING: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class ItemStatistics:
-    """What is known of an item.
+    """The statistics of an item.
 
     :param size: plain bytes
-    :param opens: since it is known
-    :param last_open: seconds of the runtime's clock; 0 when it was not opened
-    :param expansion_seconds: the mean of its expansions, the later ones counting more; 0 when there were none
+    :param opens: since the item is in the table
+    :param last_open: seconds of the runtime's clock; 0 without an open
+    :param expansion_seconds: the mean of its expansions, later ones with more weight; 0 without expansions
     """
 
     size: int
@@ -39,7 +39,7 @@ class ItemStatistics:
 @dataclass(frozen=True, slots=True)
 class ItemState:
     """:param size: plain bytes
-    :param expanded: whether these are stored
+    :param expanded: whether it has its bytes
     """
 
     size: int
@@ -47,23 +47,23 @@ class ItemState:
 
 
 class ItemWatcher(Protocol):
-    """Is notified of each change of an item, in their order; must not block."""
+    """Is notified of each change of an item, in order; its methods must not block."""
 
     def changed(self, slot: int, name: str, before: ItemState | None, after: ItemState | None) -> None:
-        """Called when an item is new (``before`` is None), gone (``after`` is None), or has changed."""
+        """Handle a change: the item is new (``before`` is None), removed (``after`` is None), or has changed."""
 
     def opened(self, slot: int, name: str) -> None:
-        """An item was opened."""
+        """Handle an open of an item."""
 
     def made(self, slot: int, name: str, seconds: float) -> None:
-        """The bytes of an item were made in so many seconds."""
+        """Handle an expansion of an item that took this many seconds."""
 
     def scanned(self) -> None:
-        """A scan has ended: the watcher was notified of all items that there are."""
+        """Handle the end of a scan: the watcher was notified of all existing items."""
 
 
 class ItemTable:
-    """Items by name and by slot; from any threads."""
+    """Items by name and by slot; may be used in any thread."""
 
     def __init__(self, eager: bool = True) -> None:
         self._eager = eager
@@ -79,14 +79,14 @@ class ItemTable:
         self._waiting: list[tuple[str, float]] = []
         self._watchers: list[ItemWatcher] = []
         self._seen = bytearray()
-        #: Whether a scan has found all items that there were.
+        #: Whether a scan has found all existing items.
         self.complete = False
 
     def __len__(self) -> int:
         return len(self._slots)
 
     def slot(self, name: str) -> int | None:
-        """The slot of an item; None when it is not known."""
+        """The slot of an item; None when the table does not have it."""
         return self._slots.get(name)
 
     def name(self, slot: int) -> str | None:
@@ -101,7 +101,7 @@ class ItemTable:
         return sorted(found) if limit is None else heapq.nsmallest(limit, found)
 
     def watch(self, watcher: ItemWatcher) -> None:
-        """Notify a watcher of all items, and from now on of each change."""
+        """Notify a watcher of all items, and of each change from now on."""
         with self._mutex:
             self._watchers.append(watcher)
             for name, slot in self._slots.items():
@@ -110,7 +110,7 @@ class ItemTable:
                 watcher.scanned()
 
     def put(self, name: str, size: int, expanded: bool) -> int:
-        """Note an item, or what became of it; its slot."""
+        """Set the state of an item; return its slot."""
         with self._mutex:
             slot = self._slots.get(name)
             before = None if slot is None else self._state(slot)
@@ -126,7 +126,7 @@ class ItemTable:
             return slot
 
     def remove(self, name: str) -> int | None:
-        """Forget an item; the slot that it had, which is free now."""
+        """Remove an item; return the slot that it had."""
         with self._mutex:
             slot = self._slots.pop(name, None)
             if slot is not None:
@@ -136,21 +136,21 @@ class ItemTable:
             return slot
 
     def begin_scan(self) -> None:
-        """From now on it is noted which items are put."""
+        """Record from now on which items are put."""
         with self._mutex:
             self._seen = bytearray(len(self._names))
 
     def keep(self, name: str) -> None:
-        """Keep an item as it was that could not be looked at since the scan began."""
+        """Keep an item unchanged that could not be viewed since the scan began."""
         with self._mutex:
             slot = self._slots.get(name)
             if slot is not None:
                 self._seen[slot] = 1
 
     def finish_scan(self, complete: bool = True) -> None:
-        """Forget the items that were not put since the scan began.
+        """Remove the items that were not put since the scan began.
 
-        :param complete: whether all were seen that there are
+        :param complete: whether the scan has seen all existing items
         """
         with self._mutex:
             for name in [name for name, slot in self._slots.items() if not self._seen[slot]]:
@@ -160,7 +160,7 @@ class ItemTable:
                 watcher.scanned()
 
     def note_open(self, name: str, now: float) -> None:
-        """Note that an item was opened; an unknown one is ignored."""
+        """Count an open of an item; unknown items are ignored."""
         with self._mutex:
             self._waiting.append((name, now))
             slot = self._slots.get(name) if self._watchers else None
@@ -171,7 +171,7 @@ class ItemTable:
                 self._count()
 
     def note_expansion(self, name: str, seconds: float) -> None:
-        """An item was made in so many seconds."""
+        """Record an expansion of an item that took this many seconds."""
         with self._mutex:
             slot = self._slots.get(name)
             if slot is not None:

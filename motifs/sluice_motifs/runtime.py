@@ -1,7 +1,7 @@
-"""The runtime of motifs, in the words of Carillon (SYSTOR'16, sections 3 and 4.2).
+"""The runtime of motifs, with the terms of Carillon (SYSTOR'16, sections 3 and 4.2).
 
-A shim calls ``notify_open`` before an item is read, ``notify_close`` after, and ``notify_delete`` when it is gone.
-Nothing that the runtime keeps is needed for correctness but ``Leases``; ``restart`` fills the rest by a scan.
+A shim calls ``notify_open`` before an item is read, ``notify_close`` after, and ``notify_delete`` when it was deleted.
+Of the runtime's state only ``Leases`` matter for correctness; ``restart`` fills the rest by a scan.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from sluice_motifs.storage.leases import HeldLeases
 from sluice_motifs.storage.records import MOST_MOTIFS, ItemView, Motif, Record
 from sluice_motifs.storage.shim import Leases, Shim, ViewedOnce, find_item
 
-#: How often the lease of an item is tried to attach or detach a motif, and seconds in between.
+#: How often the lease of an item is tried to attach or detach a motif, and seconds between the tries.
 _TRIES: Final = 50
 _TRY_AGAIN: Final = 0.1
 
@@ -41,8 +41,8 @@ class Runtime(Observer):
     """Motifs of one storage.
 
     :param eager: count each open at once
-    :param grace: seconds for which copies stay that no item needs
-    :param may_share: whether whoever attached a motif may have another item give up its bytes to a shared copy
+    :param grace: seconds for which unneeded copies stay
+    :param may_share: whether the identity that attached a motif may have another item contracted to a shared copy
     """
 
     def __init__(
@@ -67,14 +67,14 @@ class Runtime(Observer):
         watched = replace(config, observer=self)
         self._openings = Openings(shim, leases, templates, self._choice, watched)
         self._contractor = Contractor(shim, leases, templates, self._note_contraction, grace, config.clock)
-        #: Contracted items whose copies others may share, for a moment.
+        #: Contracted items whose copies others may share, kept for a moment.
         self._sharers: set[str] = set()
         self._sharing = CopySharing(shim, templates, self.attach_motif, self._contractor.contract, may_share)
 
     def create_motif(self, template: str, params: Mapping[str, Scalar], identity: str = "") -> Motif:
-        """A motif that can be attached.
+        """Create a motif that can be attached.
 
-        :raises NotFound: when there is no such template
+        :raises NotFound: when the template is not installed
         :raises CallerError: when a parameter is unknown, missing or out of its range, or cannot work
         """
         kind = find_template(template, self._templates)
@@ -87,9 +87,9 @@ class Runtime(Observer):
     def attach_motif(self, name: str, motif: Motif) -> None:
         """Attach a motif to an item, which from now on counts as made from its sources as ``attachment`` says.
 
-        :raises NotFound: when there is no such item or source
-        :raises CallerError: when the item has it already, or may not have it
-        :raises Conflict: when somebody else works at the item, and goes on for some seconds
+        :raises NotFound: when the item or a source does not exist
+        :raises CallerError: when the item has the motif already, or may not have it
+        :raises Conflict: when another process has the item's lease for some seconds
         """
         with HeldLeases(self._leases, self._config.clock) as held:
             self._acquire(held, name)
@@ -100,9 +100,9 @@ class Runtime(Observer):
             self.items.put(name, view.plain.size, not view.contracted)
 
     def attachment(self, view: ItemView, motif: Motif) -> Record:
-        """The record of an item with one motif more.
+        """The record of an item with one more motif.
 
-        The bytes count as made from the sources as they are now, or from those of which the motif tells the ETags.
+        The bytes count as made from the present versions of the sources, or from those whose ETags the motif names.
 
         :raises NotFound: when a source does not exist
         :raises CallerError: when it has the motif already, or may not have it
@@ -122,15 +122,15 @@ class Runtime(Observer):
         versions = made_from(view.name, motif, state, views, self._templates)
         changed = {name: version for name, version in versions.items() if version == ANOTHER}
         record = Record(attached.motifs, {**versions, **view.record.made_from, **changed})
-        record.encode()  # too long a record is the caller's error, whatever the storage holds
+        record.encode()  # raises an error for a record that is too long, on any storage
         return record
 
     def detach_motif(self, name: str, motif: Motif) -> None:
-        """Detach a motif from an item, whose bytes are made before where they are gone and no other motif is left.
+        """Detach a motif from an item; without another motif, make the bytes of a contracted item before.
 
-        :raises NotFound: when there is no such item, or it has no such motif
+        :raises NotFound: when the item does not exist, or has no such motif
         :raises ExpansionError: when its bytes cannot be made
-        :raises Conflict: when somebody else writes it
+        :raises Conflict: when it was written meanwhile
         """
         view = find_item(self._shim, name)
         if not any(map(motif.is_same, view.record.motifs)):
@@ -153,12 +153,12 @@ class Runtime(Observer):
             if held.acquire({name}):
                 return
             self._config.pause(_TRY_AGAIN)
-        raise Conflict(f"`{name}` is being worked at")
+        raise Conflict(f"another process changes `{name}`")
 
     def notify_open(
         self, name: str, chain: tuple[str, ...] = (), needed: bool = False, sources: Sequence[str] = ()
     ) -> Opened:
-        """Note that an item is read, as ``Openings.open`` does."""
+        """Open an item before it is read, as ``Openings.open`` does."""
         opened = self._openings.open(name, chain, needed=needed, sources=sources)
         self.items.note_open(name, self._config.clock())
         return opened
@@ -168,20 +168,20 @@ class Runtime(Observer):
         opened.close()
 
     def notify_delete(self, name: str) -> None:
-        """Forget an item that is gone; the storage need not call this."""
+        """Remove a deleted item from the table; the storage need not call this."""
         self.items.remove(name)
 
     @contextmanager
     def copying(self, name: str, to: str) -> Iterator[ItemView]:
-        """Context in which an item is copied without its bytes; as ``Contractor.copying``."""
+        """Context in which an item is copied without its bytes, as ``Contractor.copying``."""
         with self._contractor.copying(name, to) as seen:
             yield seen
         self.items.put(to, seen.plain.size, expanded=False)
 
     def expand(self, name: str) -> None:
-        """Make the bytes of an item and wait until they are in their place.
+        """Make the bytes of an item and wait until they are stored.
 
-        :raises NotFound: when there is no such item
+        :raises NotFound: when the item does not exist
         :raises ExpansionError: when they cannot be made, or stored
         """
         opened = self._openings.open(name)
@@ -193,12 +193,12 @@ class Runtime(Observer):
             opened.close()
 
     def contract(self, name: str, verify: str = HEAD) -> str:
-        """Give up the bytes of an item; as ``Contractor.contract``."""
+        """Contract an item, as ``Contractor.contract`` does."""
         try:
             outcome = self._contractor.contract(name, verify)
         except CallerError:
             view = self._shim.view(name)
-            if view is None or not view.record.motifs:  # deleted, or written anew, and nobody said so
+            if view is None or not view.record.motifs:  # deleted, or written again, without a report
                 self.items.remove(name)
             raise
         if outcome == ALREADY:
@@ -211,13 +211,13 @@ class Runtime(Observer):
         return outcome
 
     def obstacle(self, name: str) -> str:
-        """Why the bytes of an item would have to stay; as ``Contractor.obstacle``."""
+        """Return why an item must not be contracted, as ``Contractor.obstacle`` does."""
         return self._contractor.obstacle(name)
 
     def statistics(self, name: str) -> ItemStatistics:
-        """What is known of an item.
+        """The statistics of an item.
 
-        :raises NotFound: when it has no motif, as far as is known
+        :raises NotFound: when the table does not have it
         """
         known = self.items.statistics(name)
         if known is None:
@@ -225,7 +225,7 @@ class Runtime(Observer):
         return known
 
     def restart(self, complete: bool = True) -> int:
-        """Fill the table by a scan of the storage; how many items there are.
+        """Fill the table by a scan of the storage; return the number of items.
 
         :param complete: whether the scan sees all of the storage
         """
@@ -252,7 +252,7 @@ class Runtime(Observer):
         self._observer.detached(view, motifs, sources)
 
     def _note_expanded(self, view: ItemView) -> None:
-        """Note that the bytes of an item were made and, as far as is known, stored; some shims know more."""
+        """Record that the bytes of an item were made and probably stored; a shim may override it."""
         self.items.put(view.name, view.plain.size, expanded=True)
 
     def _note_contraction(self, view: ItemView) -> None:

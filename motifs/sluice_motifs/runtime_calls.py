@@ -15,16 +15,17 @@ from sluice_motifs.runtime import Runtime
 from sluice_motifs.storage.records import Motif
 from sluice_motifs.storage.shim import Shim, find_item
 
-#: Items that one call lists.
+#: The most items that one call lists.
 MOST_LISTED: Final = 1000
 
 
 @dataclass(eq=False)
 class RuntimeCalls:
     """
-    :param guard: why nothing may be contracted now; empty when it may
-    :param admit: raises when a motif may not be attached to an item, and notes it where it may
-    :param space_of: what is known of the space of an item, empty when it has none
+    :param guard: returns why no item may be contracted now; empty when items may
+    :param admit: called before a motif is attached: raises an error for an item that may not have it, else notes the
+        item
+    :param space_of: returns the state of an item's space, empty without one
     """
 
     runtime: Runtime
@@ -85,7 +86,7 @@ class RuntimeCalls:
         }
 
     def list_items(self, under: str = "", marker: str = "", limit: int = 100) -> list[dict[str, Any]]:
-        """What is in the table, without a look at any object."""
+        """The items of the table, without viewing any object."""
         listed = []
         for name in self.runtime.items.names(under, marker, min(max(limit, 1), MOST_LISTED)):
             known = self.runtime.items.statistics(name)
@@ -113,5 +114,5 @@ def _motif(motif: Motif) -> dict[str, Any]:
 
 
 def described_templates(templates: Templates) -> tuple[MotifTemplate, ...]:
-    """What a daemon announces of its templates."""
+    """A daemon's announcement of its templates."""
     return tuple(MotifTemplate.describe(one.info, one.relation, one.exact) for one in templates.values())

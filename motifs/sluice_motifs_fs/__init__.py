@@ -1,1 +1,1 @@
-"""Motifs in a file system: files that give up their bytes, over FUSE."""
+"""Motifs in a file system: files that can be contracted, over FUSE."""

@@ -1,4 +1,4 @@
-"""``sluice-motif-fs``: mount a folder whose files may have motifs, and look after these in a mount."""
+"""``sluice-motif-fs``: mounts a folder whose files may have motifs, and manages these in a mount."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from sluice_core.process.logs import start_logging
 from sluice_motifs.replacement.registry import BUILT_IN
 from sluice_motifs_fs.storage.attributes import CONTRACTED, EXPANDED, MOTIF, REASON, SPACE, STATE
 
-#: How a target size is written that is none.
+#: The text for a mount without a target size.
 _NO_LIMIT: Final = "none"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point; answers the exit status: 0 done, 1 refused."""
+    """Entry point; return the exit status: 0 done, 1 refused."""
     options = parser().parse_args(argv)
     run: Callable[[argparse.Namespace], None] = options.run
     try:
@@ -42,13 +42,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    made = argparse.ArgumentParser(prog="sluice-motif-fs", description="Files that give up their bytes.")
+    made = argparse.ArgumentParser(prog="sluice-motif-fs", description="files whose bytes motifs can make again")
     add_version(made)
     commands = made.add_subparsers(dest="command", required=True)
 
     mount = commands.add_parser("mount", help="mount a folder, and serve it until it is unmounted or SIGTERM comes")
     mount.add_argument("source", type=Path, help="the folder; do not change it but through the mount")
-    mount.add_argument("mount_point", type=Path, help="where it is to be seen; may be the folder itself")
+    mount.add_argument("mount_point", type=Path, help="the folder to mount it on; may be the source itself")
     mount.add_argument("--target-size", type=_size, metavar="BYTES", help="bytes of expanded items, as 10GB; no limit")
     policies = [policy.keyword for policy in BUILT_IN]
     mount.add_argument("--policy", choices=policies, default="lru", help="which items are contracted first (lru)")
@@ -56,7 +56,7 @@ def parser() -> argparse.ArgumentParser:
     add_config_files(mount, "what templates may reach, in its section [motif-fs]")
     mount.set_defaults(run=_mount)
 
-    space = commands.add_parser("space", help="show how the space of a mount stands, and change what it is kept by")
+    space = commands.add_parser("space", help="show the space of a mount, or change its target size and policy")
     space.add_argument("mount_point", type=Path)
     space.add_argument("--target-size", type=_target, metavar="BYTES", help="bytes of expanded items; none: no limit")
     space.add_argument("--policy", choices=policies, help="which items are contracted first")
@@ -72,7 +72,7 @@ def parser() -> argparse.ArgumentParser:
 
     for name, run, text in (
         ("detach", _detach, "expand a file and detach its motifs"),
-        ("contract", _contract, "give up the bytes of files"),
+        ("contract", _contract, "contract files"),
         ("expand", _expand, "make the bytes of files"),
     ):
         command = commands.add_parser(name, help=text)
@@ -103,7 +103,7 @@ def _target(text: str) -> int | str:
 
 
 def _mount(options: argparse.Namespace) -> None:
-    # the other commands need no FUSE, and nothing that reaches outside
+    # the other commands need no FUSE, and no external host
     from sluice_motifs.templates.registry import template_context
     from sluice_motifs_fs import mount
     from sluice_motifs_fs.mount import MountOptions, serve
@@ -180,7 +180,7 @@ def _motifs(path: Path) -> Iterator[dict[str, dict[str, object]]]:
 
 
 def _reason(error: OSError) -> str:
-    """Why a mount has refused; else what the error means."""
+    """Return the reason of a mount's refusal; else the meaning of the error."""
     try:
         return os.getxattr(error.filename, REASON).decode("utf-8", "replace")
     except OSError:

@@ -1,7 +1,7 @@
-"""The runtime of motifs with what a file system adds.
+"""The runtime of motifs with the additions for a file system.
 
-An expansion pins its sources before it begins (``storage.tracking``), so whoever opens an item waits for the clients
-that write these, and reads what was made from one content of each.  The index of the mount is told what became of
+An expansion pins its sources before it begins (``storage.tracking``), so an opener of an item waits for the clients
+that write these, and the item is made from one content of each.  The index of the mount is updated with the states of
 items.
 """
 
@@ -26,15 +26,15 @@ from sluice_motifs_fs.storage.shim import FileShim
 from sluice_motifs_fs.storage.stored_files import StoredFiles
 
 _NONE: Final[frozenset[str]] = frozenset()
-#: Seconds for which an expansion waits for the openers of an item that it reads: they may be waiting for it.
+#: Seconds for which an expansion waits for the openers of an item that it reads: they may wait for the expansion.
 _NESTED: Final = 1.0
 
 
 class ItemIndex:
-    """Which files are items, and which are sources of items: what a mount must know at each request, in memory.
+    """The files that are items, and those that are sources of items, in memory: a mount needs them at each request.
 
-    It is filled by a scan of the folder.  ``items`` has inodes by name.  Dictionaries are read without a lock, at the
-    price of a lookup a request.
+    A scan of the folder fills it.  ``items`` has inodes by name.  Dictionaries are read without a lock, with one lookup
+    for each request.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class ItemIndex:
         return name in self.items or name in self.sources
 
     def put(self, name: str, inode: int, sources: Iterable[str]) -> None:
-        """Note an item, and what its motifs read; who looks meanwhile sees it before or after."""
+        """Add an item, and its sources; a concurrent reader sees it before or after."""
         with self._mutex:
             now = tuple(sources)
             before = self._read_by_item.get(name, ())
@@ -59,7 +59,7 @@ class ItemIndex:
             self._stop_reading(name, before, now)
 
     def remove(self, name: str) -> None:
-        """Note that a file is no item any more."""
+        """Remove a file that is no longer an item."""
         with self._mutex:
             self.items.pop(name, None)
             self._stop_reading(name, self._read_by_item.pop(name, ()), ())
@@ -72,7 +72,7 @@ class ItemIndex:
                 self.sources.pop(source, None)
 
     def concerns(self, name: str, to: str) -> bool:
-        """Whether items or sources are concerned when a file or a folder gets another name."""
+        """Whether a rename of a file or a folder concerns items or sources."""
         if not self.items:
             return False
         return self.watches(name) or self.watches(to) or bool(self.items_below(name) or self.sources_below(name))
@@ -83,12 +83,12 @@ class ItemIndex:
             return frozenset(self.sources.get(source, _NONE))
 
     def sources_below(self, name: str) -> list[str]:
-        """The sources that are a file, or lie in a folder."""
+        """The sources that are this file, or are in this folder."""
         with self._mutex:
             return [one for one in self.sources if one == name or one.startswith(f"{name}/")]
 
     def items_below(self, name: str) -> list[str]:
-        """The items that are a file, or lie in a folder."""
+        """The items that are this file, or are in this folder."""
         with self._mutex:
             return [one for one in self.items if one == name or one.startswith(f"{name}/")]
 
@@ -96,11 +96,11 @@ class ItemIndex:
 class FileRuntime(Runtime):
     """The runtime of one folder.
 
-    :param index: told of items and their sources
+    :param index: of items and their sources
     """
 
     def __init__(self, shim: FileShim, files: StoredFiles, templates: Templates, index: ItemIndex) -> None:
-        #: called before sources that are being written are looked at: all closes that returned have been processed then
+        #: called before sources that are being written are viewed: all returned closes have been processed then
         self.wait_for_closes: Callable[[], None] = lambda: None
         self._files = files
         self._file_shim = shim
@@ -111,9 +111,9 @@ class FileRuntime(Runtime):
         super().__init__(shim, LocalLeases(), templates, config=config, may_share=shim.may_share)
 
     def open(self, name: str, chain: tuple[str, ...] = ()) -> Opened | None:
-        """An expansion of an item that is not there or out of date; None when its bytes are in their place.
+        """Return an expansion of a contracted or stale item; None when its bytes are stored.
 
-        :raises NotFound: when there is no such file
+        :raises NotFound: when the file does not exist
         :raises ExpansionError: when its bytes cannot be made
         """
         with self._opening(name, chain):
@@ -123,7 +123,7 @@ class FileRuntime(Runtime):
 
     @contextlib.contextmanager
     def _opening(self, name: str, chain: tuple[str, ...]) -> Iterator[None]:
-        """Lets in one opener at a time: else one that pinned older sources would undo what a later one made."""
+        """Admit one opener at a time: one with older pinned sources would undo the result of a later one."""
         with self._mutex:
             lock = self._locks.setdefault(name, threading.Lock())
         held = lock.acquire(timeout=_NESTED if chain else PATIENCE)
@@ -144,11 +144,11 @@ class FileRuntime(Runtime):
                 waited = True
             elif not view.contracted and not state.stale:
                 if state.gone:
-                    self._openings.open(name, chain).close()  # detaches what reads them
+                    self._openings.open(name, chain).close()  # detaches the motifs that read them
                     self.note(name)
                 return None
             else:
-                # sources that are items are opened when they are read: they may be out of date themselves
+                # sources that are items are opened when they are read: they may be stale themselves
                 pins = self._file_shim.pinning.pin(frozenset(viewed - self._index.items.keys() - {name}))
                 try:
                     with self._file_shim.pinning.reading(pins):
@@ -159,7 +159,7 @@ class FileRuntime(Runtime):
                     return opened
 
     def expand(self, name: str) -> None:
-        """Make the bytes of an item, and wait until they are in their place.
+        """Make the bytes of an item, and wait until they are stored.
 
         :raises ExpansionError: when they cannot be made, or stored
         """
@@ -191,7 +191,7 @@ class FileRuntime(Runtime):
         self.note(name)
 
     def note(self, name: str) -> None:
-        """View a file that may have changed, and note what it is now."""
+        """View a file that may have changed, and record its state."""
         try:
             view = self._files.find(name)
         except PeerError:
@@ -202,7 +202,7 @@ class FileRuntime(Runtime):
             self.note_view(view)
 
     def forget(self, name: str) -> None:
-        """Note that a file is no item any more, or does not exist any more."""
+        """Record that a file is no longer an item, or was deleted."""
         self._index.remove(name)
         self.notify_delete(name)
 

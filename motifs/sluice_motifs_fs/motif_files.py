@@ -1,4 +1,4 @@
-"""What clients of a mount do with the files of its folder, and with their motifs."""
+"""Operations of a mount's clients on the files of its folder, and on their motifs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from sluice_motifs_fs.storage.shim import FileShim
 from sluice_motifs_fs.storage.stored_files import StoredFiles
 from sluice_motifs_fs.storage.tracking import FileTracker
 
-#: What a mount shows of its space, of what a daemon reports of its spaces.
+#: The parts of a space report that a mount shows.
 _REPORTED: Final = (
     *("state", "reason", "used", "contracted", "items", "contracted_items", "hits", "misses", "hit_rate"),
     *("expansions", "seconds_lost", "expansions_per_second", "expansion_time"),
@@ -31,13 +31,13 @@ _REPORTED: Final = (
 
 
 class MountSpace(SpaceController):
-    """All items of a mount, kept at a target size that may be changed meanwhile; :meth:`start` and :meth:`stop` it.
+    """All items of a mount, kept at a target size that may change; :meth:`start` and :meth:`stop` it.
 
-    :param in_use: whether somebody has an item open
-    :param target: bytes of expanded items; None for any number
-    :param policy: which of them are contracted first: the keyword of a replacement policy
-    :param share: of all seconds, that may be lost by contracting too much: as of ``ThrashingGuard``
-    :raises CallerError: when there is no such policy, or the target is negative
+    :param in_use: whether an item is open
+    :param target: bytes of expanded items; None: no limit
+    :param policy: keyword of the replacement policy that chooses the items to contract
+    :param share: of all seconds, that re-expansions may take: as of ``ThrashingGuard``
+    :raises CallerError: for an unknown policy, or a negative target
     """
 
     def __init__(
@@ -53,9 +53,9 @@ class MountSpace(SpaceController):
         return json.dumps(kept | {field: getattr(found, field) for field in _REPORTED})
 
     def change(self, text: str) -> None:
-        """Change what it is kept by, given as a JSON object with ``target_size``, null for none, ``policy``, or both.
+        """Change its rules, given as a JSON object with ``target_size``, null for none, ``policy``, or both.
 
-        :raises CallerError: when it cannot be, and why
+        :raises CallerError: when the object or a value is invalid
         """
         try:
             described = json.loads(text)
@@ -74,9 +74,9 @@ class MountSpace(SpaceController):
 class MotifFiles:
     """Items of one folder; :meth:`start` and :meth:`stop` it.  All methods may block.
 
-    :param target: bytes of expanded items; None for any number
-    :param policy: which of them are contracted first: the keyword of a replacement policy
-    :param share: of all seconds, that may be lost by contracting too much: as of ``ThrashingGuard``
+    :param target: bytes of expanded items; None: no limit
+    :param policy: keyword of the replacement policy that chooses the items to contract
+    :param share: of all seconds, that re-expansions may take: as of ``ThrashingGuard``
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class MotifFiles:
         self.tracker = FileTracker()
         self.files = StoredFiles(folder, self.tracker)
         self.shim = FileShim(self.files, folder, self.tracker, self._front_door, self._replace)
-        #: told of an item that another file took the place of, and a descriptor of the old one
+        #: called with an item that another file replaced, and a descriptor of the old one
         self.replaced: Callable[[str, int], None] = lambda name, file: None
         self._folder = folder
         self._templates = templates
@@ -99,9 +99,9 @@ class MotifFiles:
         self.space = MountSpace(self.runtime, self._in_use, target, policy, share)
 
     def start(self) -> int:
-        """Clear what was left behind and begin; how many items there are.
+        """Remove the leftovers of a killed process and start; return the number of items.
 
-        :raises PeerError: when the file system holds no extended attributes, or cannot be written
+        :raises PeerError: when the file system has no extended attributes, or cannot be written
         """
         copies: set[str] = set()
         for view in self.files.recover():
@@ -114,13 +114,13 @@ class MotifFiles:
         return count
 
     def stop(self) -> None:
-        """Contract and fill nothing any more."""
+        """Stop contractions and refills."""
         self.space.stop()
 
     # What clients do
 
     def hold(self, name: str, flags: int = os.O_RDONLY, contracted: bool = False) -> int | None:
-        """A descriptor of a file whose bytes stay until :meth:`release`; None when they are not there.
+        """Return a descriptor of a file whose bytes stay until :meth:`release`; None when it has none.
 
         :param contracted: whether it may be contracted
         """
@@ -133,12 +133,12 @@ class MotifFiles:
         return file
 
     def release(self, file: int, writes: bool = False) -> None:
-        """Close what was held; what was written is settled."""
+        """Close a held file; written bytes are settled."""
         self.tracker.file(os.fstat(file).st_ino).release(file, writes)
         os.close(file)
 
     def _expand_readers(self, names: Sequence[str]) -> None:
-        """Expand the items that read files which are going to have other names.
+        """Expand the items that read files which are going to be renamed.
 
         :raises Conflict: when one of them cannot be expanded
         """
@@ -154,7 +154,7 @@ class MotifFiles:
     def attach(self, name: str, text: str, user: int) -> None:
         """Attach a motif, given as a JSON object with ``template`` and ``params``.
 
-        :raises CallerError: when it cannot be attached, and why
+        :raises CallerError: when it cannot be attached; says why
         """
         try:
             described = json.loads(text)
@@ -180,7 +180,7 @@ class MotifFiles:
         self.runtime.attach_motif(name, motif)
 
     def detach(self, name: str) -> None:
-        """Detach all motifs, whose item is expanded before.
+        """Detach all motifs of an item, after expanding it.
 
         :raises NotFound: when it has none
         """
@@ -198,7 +198,7 @@ class MotifFiles:
         return () if view is None else view.record.motifs
 
     def unlink(self, name: str) -> None:
-        """A client deletes a file."""
+        """Delete a file for a client."""
         with self.files.mutex:
             status = os.lstat(name)
             os.unlink(name)
@@ -207,9 +207,10 @@ class MotifFiles:
         self.runtime.forget(name)
 
     def rename(self, name: str, to: str) -> None:
-        """A client gives another name to a file or folder, in the place of what has that name.
+        """Rename a file or folder for a client, replacing the target.
 
-        Items in it keep their motifs.  Items that read what is in it are expanded before, since they find it no more.
+        Items in it keep their motifs.  Items that read files in it are expanded before, since their sources' names
+        change.
 
         :raises Conflict: when one of these cannot be expanded
         """

@@ -1,4 +1,4 @@
-"""Mounting a folder with its motifs by options, and serving it until it is unmounted or the process is told to end."""
+"""Mounts a folder with its motifs by options, and serves it until it is unmounted or the process is signalled."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from sluice_motifs_fs.storage.paths import SourceFolder
 
 log = logging.getLogger(__name__)
 
-#: Objects after which cycles are searched for: those of some thousand requests.
+#: New objects after which the garbage collector runs: those of some thousand requests.
 _ALLOCATIONS: Final = 50_000
 
 SECTION: Final = "motif-fs"
-#: Those of a mount's configuration file; the command line has what is of one mount.
+#: The options of a mount's configuration file; the command line has those of one mount.
 OPTIONS: Final = (
     Option(
         "reexpansion_share",
@@ -42,14 +42,14 @@ OPTIONS: Final = (
     *registry.OPTIONS,
     LOG_FORMAT,
 )
-#: Files that are read anew while a mount goes on, which works in the folder that it shows.
+#: Files that are read again during a mount, which changes its working folder.
 _FOLLOWED: Final = ("motif_password_file", "motif_key_manager_conf")
 
 
 def read_settings(*paths: str | Path) -> dict[str, Any]:
-    """The options of ``[motif-fs]`` in the files at ``paths``, of which the later ones win.
+    """The options of ``[motif-fs]`` in the files at ``paths``; later files win.
 
-    :raises OptionError: when one cannot be read or an option in it cannot be used
+    :raises OptionError: when a file cannot be read or an option in it cannot be used
     """
     values = read_files(OPTIONS, paths, SECTION)
     if not values["reexpansion_share"] > 0:
@@ -61,13 +61,13 @@ def read_settings(*paths: str | Path) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class MountOptions:
-    """What is mounted.
+    """The options of one mount.
 
-    :param target_size: bytes of expanded items; None for any number
+    :param target_size: bytes of expanded items; None: no limit
     :param policy: keyword of the replacement policy
     :param allow_other: whether other users may use it
-    :param share: of all seconds, that may be lost by contracting too much: as of ``ThrashingGuard``
-    :param context: what templates may reach
+    :param share: of all seconds, that re-expansions may take: as of ``ThrashingGuard``
+    :param context: the hosts and clusters that templates may reach
     """
 
     source: Path
@@ -88,7 +88,7 @@ def serve(options: MountOptions, manager: ServiceManager) -> None:
     """
     source, mount_point = _folder(options.source), _folder(options.mount_point)
     os.chdir(source)
-    os.umask(0)  # the kernel has applied that of who makes a file
+    os.umask(0)  # the kernel applies the umask of the creating process
     folder = SourceFolder(".")
     failures: dict[str, str] = {}
     templates = registry.load_templates(failures, options.context)
@@ -106,7 +106,7 @@ def serve(options: MountOptions, manager: ServiceManager) -> None:
         files.stop()
         raise PeerError(f"`{mount_point}` cannot be mounted: is FUSE 3 installed, and /dev/fuse there?") from error
     gc.collect()
-    gc.freeze()  # requests make no cycles, and what is there now stays: seldom search for them
+    gc.freeze()  # requests create no cycles, and the present objects stay: collect seldom
     gc.set_threshold(_ALLOCATIONS)
     log.info("`%s` is mounted at `%s` with %d items", source, mount_point, count)
     manager.ready()

@@ -1,1 +1,1 @@
-"""The key-value shim of motifs: LevelDB whose values may give up their bytes and are made again when they are read."""
+"""The key-value shim of motifs: LevelDB whose values can be contracted and are made again when they are read."""

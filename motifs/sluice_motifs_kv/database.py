@@ -4,7 +4,7 @@
         database.put(b"edges", edges)
         paths = database.get_or_make(b"paths from 7", Motif("shortest_paths", {"vertex": 7}))
 
-A value with a motif counts against the limit, and may give up its bytes; whoever reads it has them made again.
+A value with a motif counts against the limit, and may be contracted; its bytes are made when it is read.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Write = tuple[bytes, bytes | None]
 
 
 class Bounds(TypedDict, total=False):
-    """Which keys an iterator yields, as of ``plyvel.DB.iterator``: of a prefix, or from ``start`` to ``stop``."""
+    """The keys that an iterator yields, as of ``plyvel.DB.iterator``: with a prefix, or from ``start`` to ``stop``."""
 
     start: bytes | None
     stop: bytes | None
@@ -45,9 +45,9 @@ class Bounds(TypedDict, total=False):
 
 
 class Snapshot:
-    """Reads a database as it was, contracted values included; close it, so that LevelDB may drop what it keeps.
+    """Reads a database as it was, contracted values included; close it, so that LevelDB can drop old data.
 
-    A value that was contracted then is made from its sources as they were then. That is not stored, and no policy
+    A value that was contracted then is made from its sources as they were then. It is not stored, and no policy
     counts it.
     """
 
@@ -81,16 +81,16 @@ class Snapshot:
         return self.iterator()
 
     def close(self) -> None:
-        """Read no more."""
+        """Close the snapshot."""
         self._reader.close()
 
     def __del__(self) -> None:
-        # A shim and its runtime refer to each other.  A snapshot of plyvel that is open when the garbage collector
-        # clears such a circle looks at a database that is cleared already, and crashes (plyvel 1.5.1, Python 3.13).
+        # A shim and its runtime refer to each other.  If the garbage collector clears such a cycle with an open plyvel
+        # snapshot, the snapshot uses a database that is cleared already, and crashes (plyvel 1.5.1, Python 3.13).
         self.close()
 
     def _held(self, keys: Iterator[bytes]) -> Iterator[bytes]:
-        """``keys``, for whose sake the snapshot stays open."""
+        """``keys``, with a reference that keeps the snapshot open."""
         yield from keys
 
     def __enter__(self) -> Self:
@@ -103,7 +103,7 @@ class Snapshot:
 class WriteBatch:
     """Collects writes that are made together or not at all; as a context manager it makes them at its end.
 
-    :param transaction: as a context manager make none when an exception ends it
+    :param transaction: as a context manager make no write when an exception ends it
     """
 
     def __init__(self, write: Callable[[Sequence[Write]], None], transaction: bool) -> None:
@@ -116,15 +116,15 @@ class WriteBatch:
         self._writes.append((key, value))
 
     def delete(self, key: bytes) -> None:
-        """Delete a key, if there is one."""
+        """Delete a key, if it exists."""
         self._writes.append((key, None))
 
     def clear(self) -> None:
-        """Drop what was collected."""
+        """Drop the collected writes."""
         self._writes.clear()
 
     def write(self) -> None:
-        """Make the writes in their order, and collect anew."""
+        """Make the writes in their order, and start a new collection."""
         self._write(self._writes)
         self.clear()
 
@@ -143,9 +143,9 @@ class Database:
 
     :param templates: classes that motifs may name
     :param limit: bytes of values with motifs; None for no limit
-    :param policy: which of them go first: the keyword of a replacement policy
+    :param policy: keyword of the replacement policy that chooses the values to contract
     :param options: of ``plyvel.DB``; a database that is missing is created
-    :raises CallerError: when a keyword is taken twice or unknown, or the limit is negative
+    :raises CallerError: for a duplicate or unknown keyword, or a negative limit
     """
 
     def __init__(
@@ -175,12 +175,12 @@ class Database:
         return self
 
     def close(self) -> None:
-        """Finish the expansion in the background that is under way, and let other processes open it."""
+        """Wait for the running background expansion, and let other processes open the database."""
         self._elasticity.stop()
         self._store.close()
 
     def get(self, key: bytes, default: Any = None) -> Any:
-        """The value of a key, made again where its bytes are gone or out of date; else ``default``.
+        """The value of a key, made again if it is contracted or stale; else ``default``.
 
         :raises ExpansionError: when its bytes cannot be made
         :raises PeerError: when the database cannot be read, or the key's metadata are damaged
@@ -190,14 +190,14 @@ class Database:
         return default if value is None else value
 
     def put(self, key: bytes, value: bytes, sync: bool = False) -> None:
-        """Write a value; motifs of the one before are detached.
+        """Write a value; motifs of the previous one are detached.
 
-        :param sync: return when it is on the disk; else it survives the process, and not the machine
+        :param sync: return when it is on the disk; otherwise it survives a crash of the process, but not of the machine
         """
         self._write([(key, value)], sync)
 
     def delete(self, key: bytes, sync: bool = False) -> None:
-        """Delete a key with its motifs, if there is one."""
+        """Delete a key with its motifs, if it exists."""
         self._write([(key, None)], sync)
 
     def write_batch(self, transaction: bool = False, sync: bool = False) -> WriteBatch:
@@ -205,7 +205,7 @@ class Database:
         return WriteBatch(lambda writes: self._write(writes, sync), transaction)
 
     def snapshot(self) -> Snapshot:
-        """The database as it is now, whatever is written or contracted later."""
+        """The database as it is now, unaffected by later writes and contractions."""
         return Snapshot(self._store.snapshot(), self._templates)
 
     def iterator(
@@ -218,9 +218,9 @@ class Database:
         return self.iterator()
 
     def get_or_make(self, key: bytes, motif: Motif) -> bytes:
-        """The value of a key; one that does not exist is made by the motif, which is attached to it.
+        """The value of a key; a missing one is made by the motif, which is attached to it.
 
-        :raises NotFound: when there is no such template
+        :raises NotFound: when the template is not installed
         :raises ExpansionError: when the value cannot be made
         """
         while (value := self._shim.get(key)) is None:
@@ -232,9 +232,9 @@ class Database:
         return value
 
     def attach(self, key: bytes, motif: Motif) -> None:
-        """Attach a motif to a value, which from now on counts as made from its sources as they are now.
+        """Attach a motif to a value, which from now on counts as made from the present versions of its sources.
 
-        :raises NotFound: when there is no such template, key or source
+        :raises NotFound: when template, key or source does not exist
         :raises CallerError: when the value has the motif already, or more motifs than a value holds
         """
         find_template(motif.template, self._templates)(motif.params).check()
@@ -242,9 +242,9 @@ class Database:
         self._elasticity.enforce()
 
     def detach(self, key: bytes, template: str) -> None:
-        """Detach the motifs of a template from a value, whose bytes are made before where they are gone.
+        """Detach the motifs of a template from a value, after making the bytes of a contracted one.
 
-        :raises NotFound: when there is no such key, or it has no such motif
+        :raises NotFound: when the key does not exist, or has no such motif
         :raises ExpansionError: when its bytes cannot be made
         """
         name = item_name(key)
@@ -252,43 +252,43 @@ class Database:
         if not motifs:
             raise NotFound(f"key `{name}` has no motif of template `{template}`")
         with self._shim.unlimited(name):
-            self._shim.get(key)  # what is out of date is made anew
+            self._shim.get(key)  # a stale value is made again
             for motif in motifs:
                 _repeated(partial(self._runtime.detach_motif, name, motif))
         self._elasticity.enforce()
 
     def contract(self, key: bytes, verify: str = HEAD) -> str:
-        """Give up the bytes of a value with motifs, whatever the limit is; says what became of it.
+        """Contract a value with motifs, whatever the limit; return the outcome.
 
-        :param verify: what is proven before, as of ``Contractor.contract``
-        :raises NotFound: when there is no such key
-        :raises NotContractible: when its bytes must stay, and why
+        :param verify: what is verified before, as of ``Contractor.contract``
+        :raises NotFound: when the key does not exist
+        :raises NotContractible: when it must not be contracted; says why
         """
         return self._elasticity.contract(item_name(key), verify)
 
     def motifs(self, key: bytes) -> Sequence[Motif]:
         """The motifs of a value.
 
-        :raises NotFound: when there is no such key
+        :raises NotFound: when the key does not exist
         """
         return find_item(self._shim, item_name(key), "key").record.motifs
 
     def contracted(self, key: bytes) -> bool:
-        """Whether the bytes of a value are gone.
+        """Whether a value is contracted.
 
-        :raises NotFound: when there is no such key
+        :raises NotFound: when the key does not exist
         """
         return find_item(self._shim, item_name(key), "key").contracted
 
     def set_limit(self, limit: int | None) -> None:
-        """Give up, or make in the background, as many bytes as a new limit says.
+        """Set a new limit; contract values, or make some in the background, until it fits.
 
-        :raises CallerError: when it is negative
+        :raises CallerError: for a negative limit
         """
         self._elasticity.set_limit(limit)
 
     def statistics(self) -> SpaceStatistics:
-        """What values with motifs take, and what reading them took."""
+        """The space that values with motifs take, and the cost of reading them."""
         return self._elasticity.statistics()
 
     def __enter__(self) -> Self:
@@ -311,12 +311,12 @@ class Database:
         )
 
     def _make(self, name: str, motif: Motif) -> bytes | None:
-        """Make a value that does not exist; None when somebody wrote it meanwhile."""
+        """Make a value that does not exist; return None when it was written meanwhile."""
         template = find_template(motif.template, self._templates)(motif.params)
         template.check()
         new = ItemView(name, Plain(str(self._store.new_version()), 0, ""), Record((motif,)))
         for source in internal_sources(motif, name, self._templates):
-            for _ in self._shim.read(source, motif.identity, (name,)):  # one that is out of date gets its version
+            for _ in self._shim.read(source, motif.identity, (name,)):  # a stale one gets its version
                 pass
         made_from = Freshness(self._shim, self._templates).check_sources(new).versions
         value = b"".join(pieces_of(template, Call(self._shim, new, template, motif, ()), motif))
@@ -327,7 +327,7 @@ class Database:
 
 
 def _repeated(work: Callable[[], None]) -> None:
-    """Repeat ``work`` until no other thread works at the value."""
+    """Repeat ``work`` until no other thread has the lease of the value."""
     while True:
         try:
             return work()

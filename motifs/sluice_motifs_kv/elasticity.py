@@ -1,8 +1,8 @@
-"""Keeping a database within its byte limit: too many bytes are given up at once, spare space is filled.
+"""Keeps a database within its byte limit: too many bytes are contracted at once, free space is filled.
 
-What the keeper of spaces decides is done by whoever stored too much, before going on; what fills spare space is made
-in the background, one value at a time.  One lock guards the keeper.  It is taken where the lock of the item table, or
-of the store, is held, so neither is asked for while it is.
+A thread that stored too many bytes runs the contractions that the keeper of spaces chooses, before it continues;
+refills run in the background, one value at a time.  One lock guards the keeper.  It is acquired while the lock of the
+item table, or of the store, is held, so neither is acquired while it is held.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from sluice_motifs.space.keeper import SpaceConfig, SpaceKeeper
 from sluice_motifs.space.one_space import PATH, OneSpace
 from sluice_motifs.space.part_items import SpaceUsage
 
-#: Victims whose bytes must stay, after which a thread goes on although there are too many.
+#: Refused victims after which a thread continues although there are too many bytes.
 _MOST_REFUSALS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
 class SpaceStatistics:
-    """:param limit: bytes; None: as many as there are
-    :param used: bytes of values with motifs that are there
-    :param expanded: how many values these are
-    :param contracted: values that were given up
-    :param contracted_bytes: bytes that these had
-    :param hits: reads of values with motifs whose bytes were there
-    :param expansions: such reads whose bytes were made, the first of a value included
+    """:param limit: bytes; None: no limit
+    :param used: bytes of expanded values with motifs
+    :param expanded: the number of these values
+    :param contracted: the number of contracted values
+    :param contracted_bytes: the bytes that these had
+    :param hits: reads of values with motifs that had their bytes
+    :param expansions: reads whose bytes were made, the first of a value included
     """
 
     limit: int | None
@@ -47,7 +47,7 @@ class SpaceStatistics:
 class Elasticity:
     """The limit of one database; :meth:`start` and :meth:`stop` it.  Implements ``ItemWatcher``.
 
-    A limit is kept whatever reads cost that are made again: no share of time bounds them.
+    A limit is kept whatever the cost of re-expansions: no share of time bounds them.
     """
 
     def __init__(self, limit: OneSpace, runtime: Runtime) -> None:
@@ -63,14 +63,14 @@ class Elasticity:
         self._thread = threading.Thread(target=self._refill, name="motif precomputation", daemon=True)
 
     def start(self) -> None:
-        """Begin to watch values, and to fill spare space."""
+        """Start to watch values, and to fill free space."""
         self._keeper.update()
         self._runtime.items.watch(self)
         self.enforce()
         self._thread.start()
 
     def stop(self) -> None:
-        """Wait for the expansion that is under way, and begin no other."""
+        """Wait for the running expansion, and start no other."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -78,7 +78,7 @@ class Elasticity:
 
     def set_limit(self, limit: int | None) -> None:
         """
-        :raises CallerError: when it is negative
+        :raises CallerError: for a negative limit
         """
         self._limit.change(limit, self._limit.policy)
         with self._changed:
@@ -87,7 +87,7 @@ class Elasticity:
         self.enforce()
 
     def enforce(self) -> None:
-        """Give up bytes until the limit is kept, or too many of them must stay."""
+        """Contract values until the limit is kept, or too many victims are refused."""
         if not self._exceeded:
             return
         refusals = 0
@@ -96,7 +96,7 @@ class Elasticity:
                 refusals += self._run(job) != CONTRACTED
 
     def contract(self, name: str, verify: str) -> str:
-        """As ``Runtime.contract``; the bytes are not made in advance until somebody has read them."""
+        """As ``Runtime.contract``; the value is not filled again before it is read."""
         outcome = self._runtime.contract(name, verify)
         slot = self._runtime.items.slot(name)
         if slot is not None:
@@ -105,13 +105,13 @@ class Elasticity:
         return outcome
 
     def note_read(self, made: bool) -> None:
-        """A value with motifs was read; ``made``: its bytes were not there, or out of date."""
+        """Count a read of a value with motifs; ``made``: it was contracted or stale."""
         with self._changed:
             self._expansions += made
             self._hits += not made
 
     def statistics(self) -> SpaceStatistics:
-        """As they are now."""
+        """The present statistics."""
         with self._changed:
             usage = self._usage()
             return SpaceStatistics(
@@ -155,7 +155,7 @@ class Elasticity:
             self._changed.notify_all()
 
     def _next_job(self, fills: bool) -> Job | None:
-        """The next job to keep the limit, or to fill spare space below it."""
+        """The next job to keep the limit, or to fill free space below it."""
         with self._changed:
             space = self._keeper.spaces.get(PATH)
             if space is not None and self._exceeded != fills:
@@ -164,7 +164,7 @@ class Elasticity:
             return self._begun.pop() if self._begun else None
 
     def _run(self, job: Job) -> str:
-        """Do a job; returns its outcome."""
+        """Run a job; return its outcome."""
         finished = perform(job)
         with self._changed:
             self._keeper.finish(finished)
@@ -176,7 +176,7 @@ class Elasticity:
             self.enforce()
 
     def _wait_for_job(self) -> Job | None:
-        """Wait for a job that fills spare space; None after :meth:`stop`."""
+        """Wait for a job that fills free space; return None after :meth:`stop`."""
         with self._changed:
             while not self._closed:
                 job = self._next_job(fills=True)

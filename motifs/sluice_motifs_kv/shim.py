@@ -1,7 +1,7 @@
-"""The shims between the motif runtime and LevelDB: of a database as it is, and as it was when a snapshot was taken.
+"""The shims between the motif runtime and LevelDB: of the present database, and of a snapshot.
 
-A shim reads a key's metadata, then its bytes, then the metadata again: metadata are never the same twice, so the bytes
-are theirs when nothing has changed. A value that motifs write is swapped against the metadata that they have seen.
+A shim reads a key's metadata, then its bytes, then the metadata again: metadata are unique, so the bytes
+belong to them if they have not changed. A motif's write is swapped against the metadata that it has read.
 """
 
 from __future__ import annotations
@@ -26,20 +26,21 @@ from sluice_motifs_kv.store import Change, Entry, Reader, Store, item_key, item_
 
 log = logging.getLogger(__name__)
 
-#: Seconds between two looks at an item at which another thread works.
+#: Seconds between two views of an item that another thread has leased.
 RETRY_INTERVAL: Final = 0.002
 _ALGORITHM: Final = "sha256"
 
 
 class _Runtime(Runtime):
     def _note_expanded(self, view: ItemView) -> None:
-        """The store tells of each write, and of what was made and not stored there is nothing to tell."""
+        """Do nothing: the store reports each write, and bytes that were not stored need no report."""
 
 
 class KeyValueShim(Shim):
-    """What both shims do: all that ``Shim`` reads, through the runtime of their items.
+    """The common part of both shims: all reads of ``Shim``, through the runtime of their items.
 
-    Items are keys, by the names of ``entries``. Identities mean nothing here: who has the database may read all of it.
+    Items are keys, by the names of ``entries``. There are no identities here: a process with the database may read all
+    keys.
     """
 
     def __init__(self, reader: Reader, templates: Templates) -> None:
@@ -47,7 +48,7 @@ class KeyValueShim(Shim):
         self._copies = NoCopies()
         config = ExpansionConfig(spawn=lambda work: work(), pause=lambda _: time.sleep(RETRY_INTERVAL))
         self.runtime = _Runtime(self, LocalLeases(), templates, eager=False, config=config)
-        #: told of each item that was read, and whether its bytes were not there, or out of date
+        #: called with each item that was read, and whether it was contracted or stale
         self.note_read: Callable[[bool], None] = lambda made: None
 
     @property
@@ -81,7 +82,7 @@ class KeyValueShim(Shim):
         yield value
 
     def get(self, key: bytes, chain: tuple[str, ...] = ()) -> bytes | None:
-        """The value of a key, made again where its bytes are gone or out of date; None when there is no such key.
+        """The value of a key, made again if it is contracted or stale; None if the key does not exist.
 
         :raises ExpansionError: when it cannot be made
         """
@@ -102,7 +103,7 @@ class KeyValueShim(Shim):
                 return value
 
     def _read(self, opened: Opened) -> bytes | None:
-        """The bytes of an open item, which is closed; None when it was contracted or written meanwhile."""
+        """Read the bytes of an open item, and close it; return None when it was contracted or written meanwhile."""
         made = opened.expansion is not None
         try:
             value = b"".join(opened.read()) if made else self.value(opened.view)
@@ -113,9 +114,9 @@ class KeyValueShim(Shim):
         return value
 
     def value(self, seen: ItemView) -> bytes | None:
-        """The bytes of an item as it was seen; None when it was contracted or written meanwhile.
+        """The bytes of an item as it was viewed; None when it was contracted or written meanwhile.
 
-        :raises ExpansionError: when its bytes are missing although nobody gave them up
+        :raises ExpansionError: when its bytes are missing although it is not contracted
         """
         key = item_key(seen.name)
         value = self._reader.value(key)
@@ -129,7 +130,7 @@ class KeyValueShim(Shim):
 class SnapshotShim(KeyValueShim):
     """Items as they were when a snapshot was taken.
 
-    What is contracted in it is made from its sources in it, for whoever reads it, and stored nowhere.
+    An item that is contracted in it is made from its sources in it, for each reader, and not stored.
     """
 
     def __init__(self, reader: Reader, templates: Templates) -> None:
@@ -147,7 +148,7 @@ class SnapshotShim(KeyValueShim):
         return False
 
     def expand(self, seen: ItemView, record: Record, pieces: Iterator[bytes]) -> bool:
-        for _ in pieces:  # its readers have them from the shared stream
+        for _ in pieces:  # its readers get them from the shared stream
             pass
         return False
 
@@ -156,9 +157,9 @@ class SnapshotShim(KeyValueShim):
 
 
 class DatabaseShim(KeyValueShim):
-    """Items as they are.
+    """Items of the present database.
 
-    :param fits: whether so many bytes may be stored at all; others are made for each reader anew
+    :param fits: whether this many bytes may be stored; others are made again for each reader
     """
 
     def __init__(self, store: Store, templates: Templates, fits: Callable[[int], bool]) -> None:
@@ -180,7 +181,7 @@ class DatabaseShim(KeyValueShim):
         value = self.value(seen)
         if value is None and not seen.contracted:
             return False
-        without_digest = value is not None and not seen.plain.digest  # it has its first motif
+        without_digest = value is not None and not seen.plain.digest  # the motif is its first one
         plain = plain_of(seen.plain.version, value) if value is not None and without_digest else seen.plain
         return self.swap(seen.name, seen, record, plain, value)
 
@@ -199,10 +200,10 @@ class DatabaseShim(KeyValueShim):
         return self.swap(seen.name, seen, record, plain, value if self._is_kept(seen.name, value) else None)
 
     def swap(self, name: str, seen: ItemView | None, record: Record, plain: Plain, value: bytes | None) -> bool:
-        """Put an item in the place of ``seen``, None for no such key; False when something else is there.
+        """Replace ``seen``, None for a missing key, by an item; return False when the metadata have changed.
 
         :param value: its bytes; None contracts it
-        :raises CallerError: when the record is longer than what an item holds
+        :raises CallerError: when the record is longer than an item can hold
         """
         entry = Entry(int(plain.version), plain.size)
         if record.motifs:
@@ -219,7 +220,7 @@ def _missing(name: str) -> ExpansionError:
 
 
 def plain_of(version: str, value: bytes) -> Plain:
-    """What clients see of a value with motifs."""
+    """A value with motifs as clients see it."""
     return Plain(version, len(value), hashlib.new(_ALGORITHM, value, usedforsecurity=False).hexdigest(), _ALGORITHM)
 
 

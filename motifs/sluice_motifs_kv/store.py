@@ -1,11 +1,11 @@
-"""LevelDB through plyvel, which no other module calls: metadata and bytes of keys, written together or not at all.
+"""LevelDB through plyvel, which only this module calls: metadata and bytes of keys, written together or not at all.
 
-Each key has an entry of metadata, and its bytes under another prefix unless they were given up.  Metadata are apart
+Each key has an entry of metadata, and its bytes under another prefix unless it is contracted.  Metadata are separate
 from bytes so that versions are compared, and a database is scanned, without reading values.  Both are written in one
-batch, so whatever ends the process leaves an item whole or contracted.
+batch, so an item is whole or contracted, however the process ends.
 
-LevelDB belongs to one process.  All writes pass one lock, under which a write can be made to depend on the metadata
-that its caller has seen (:meth:`Store.swap`); metadata are never the same twice, since each has a version of its own.
+LevelDB belongs to one process.  All writes hold one lock, under which a write can depend on the metadata
+that its caller has read (:meth:`Store.swap`); metadata are unique, since each has a version of its own.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from sluice_core.errors import CallerError, DecodeError, PeerError
 #: Prefixes of keys in LevelDB: metadata by key, bytes by key.
 METADATA: Final = b"m"
 VALUES: Final = b"v"
-#: The key of the number below which all versions lie that were given out.
+#: The key of the upper bound of all assigned versions.
 RESERVED_VERSIONS: Final = b"s"
-#: Versions that are reserved at once, so that giving one out writes nothing; those of a dead process are left out.
+#: Versions that are reserved at once, so that assigning one writes nothing; those of a killed process are skipped.
 _RESERVED_AT_ONCE: Final = 1 << 20
 _FORMAT: Final = 1
 
@@ -35,12 +35,12 @@ _FORMAT: Final = 1
 class Entry:
     """The metadata of one key.
 
-    :param version: given out once, for one write of a client or one new content made by a motif
-    :param size: bytes of the value, whether they are there or not
-    :param digest: SHA-256 of the value in hexadecimal; kept of values with motifs, else empty
-    :param state: given out for each write of a value with motifs, so that its metadata are never the same twice
-    :param contracted: whether the bytes are gone
-    :param record: the text of a ``Record``; empty when the value has no motif
+    :param version: assigned once, for one write of a client or one new content made by a motif
+    :param size: bytes of the value, whether it has them or not
+    :param digest: SHA-256 of the value in hexadecimal, for values with motifs; else empty
+    :param state: assigned for each write of a value with motifs, so that its metadata are unique
+    :param contracted: whether it has no bytes
+    :param record: the text of a ``Record``; empty for a value without motifs
     """
 
     version: int
@@ -60,7 +60,7 @@ class Entry:
     @classmethod
     def decode(cls, key: bytes, raw: bytes) -> Self:
         """
-        :raises DecodeError: when it is no metadata that this version knows
+        :raises DecodeError: for metadata that this version does not know
         """
         try:
             fields = msgpack.unpackb(raw)
@@ -77,14 +77,14 @@ class Entry:
 
 
 def item_name(key: bytes) -> str:
-    """What the runtime calls a key: its text, with bytes that are no UTF-8 as surrogates."""
+    """The runtime's name of a key: its text, with bytes that are no UTF-8 as surrogates."""
     return key.decode("utf-8", "surrogateescape")
 
 
 def item_key(name: str) -> bytes:
     """The key of an item.
 
-    :raises CallerError: when the name is none of :func:`item_name`
+    :raises CallerError: for a name that :func:`item_name` cannot return
     """
     try:
         return name.encode("utf-8", "surrogateescape")
@@ -94,7 +94,7 @@ def item_key(name: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What one key is to become.
+    """The new state of one key.
 
     :param entry: its metadata; None deletes the key
     :param value: its bytes; None when it is deleted or contracted
@@ -106,9 +106,9 @@ class Change:
 
 
 class Reader:
-    """Keys as they are, or were when a snapshot was taken.
+    """The present keys, or those of a snapshot.
 
-    :param metadata: what plyvel reads metadata through: a part of the database, or of a snapshot
+    :param metadata: through which plyvel reads metadata: a part of the database, or of a snapshot
     :param values: the same for bytes
     """
 
@@ -118,14 +118,14 @@ class Reader:
         self._values = values
 
     def metadata(self, key: bytes) -> bytes | None:
-        """Encoded metadata; None when there is no such key.
+        """Encoded metadata; None if the key does not exist.
 
         :raises PeerError: when LevelDB cannot read
         """
         return self._get(self._metadata, key)
 
     def value(self, key: bytes) -> bytes | None:
-        """Bytes; None when they are not there.
+        """Bytes; None without bytes.
 
         :raises PeerError: when LevelDB cannot read
         """
@@ -153,7 +153,7 @@ class Store(Reader):
     """One database.
 
     :param options: of ``plyvel.DB``
-    :param committed: told of each change after it was written, in the order of the writes
+    :param committed: called with each change after it was written, in the order of the writes
     """
 
     def __init__(self, path: Path, options: Mapping[str, Any], committed: Callable[[Change], None]) -> None:
@@ -178,16 +178,16 @@ class Store(Reader):
         self._values = self._db.prefixed_db(VALUES)
 
     def close(self) -> None:
-        """Twice does no harm; iterators and snapshots end."""
+        """Close the database; again without effect.  Iterators and snapshots end."""
         self._db.close()
 
     def snapshot(self) -> StoreSnapshot:
-        """All keys as they are now."""
+        """A snapshot of the present keys."""
         with self._writing:
             return StoreSnapshot(self._path, self._metadata.snapshot(), self._values.snapshot())
 
     def new_version(self) -> int:
-        """A version that is greater than all that were given out before, also by processes that died."""
+        """A version that is greater than all assigned before, also by killed processes."""
         with self._numbering:
             if self._next_version >= self._reserved:
                 self._reserved = self._next_version + _RESERVED_AT_ONCE
@@ -200,13 +200,14 @@ class Store(Reader):
     def write(self, changes: Iterable[Change], sync: bool = False) -> None:
         """Make changes in their order, all or none.
 
-        :param sync: return when they are on the disk; else they survive the process, and not the machine
+        :param sync: return when they are on the disk; otherwise they survive a crash of the process, but not of the
+            machine
         """
         with self._writing:
             self._write(changes, sync)
 
     def swap(self, change: Change, seen: bytes | None) -> bool:
-        """Make a change if the key's encoded metadata are still ``seen``; False when they are not."""
+        """Make a change if the key's encoded metadata are still ``seen``; return False when they are not."""
         with self._writing:
             if self.metadata(change.key) != seen:
                 return False
@@ -237,7 +238,7 @@ class Store(Reader):
 
 
 class StoreSnapshot(Reader):
-    """All keys as they were at one moment."""
+    """All keys at one moment."""
 
     def keys(self, bounds: Mapping[str, Any]) -> Iterator[bytes]:
         """Keys in their order.
@@ -258,7 +259,7 @@ class StoreSnapshot(Reader):
             raise self._unreadable(error) from error
 
     def close(self) -> None:
-        """Release the snapshot, so that LevelDB drops what only it kept."""
+        """Release the snapshot, so that LevelDB can drop old data."""
         self._metadata.close()
         self._values.close()
 

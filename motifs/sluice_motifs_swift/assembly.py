@@ -1,4 +1,4 @@
-"""Builds a motif daemon out of its configuration, and fits the node's snapshot and event log to its contracts."""
+"""Builds a motif daemon from its configuration, and adapts the node's snapshot and event log to its contracts."""
 
 from __future__ import annotations
 
@@ -53,16 +53,16 @@ from sluice_motifs_swift.worker_calls import WorkerCalls, WorkerServer
 
 log = logging.getLogger(__name__)
 
-#: No sentence about spaces asks about requests.
+#: Sentences about spaces have no conditions on requests.
 _NO_FACTS: Final = Facts("PUT")
-#: Contractions at a time, which share requests to the object servers.
+#: Concurrent contractions, which share requests to the object servers.
 _CONTRACTIONS: Final = 192
 
 
 def make_daemon(*paths: Path) -> Daemon:
-    """The daemon that the configuration files describe.
+    """Build the daemon that the configuration files describe.
 
-    :raises OptionError: when one cannot be used
+    :raises OptionError: when a file or an option cannot be used
     """
     values = read_settings(*paths)
     start_logging(values["log_level"], values["log_format"])
@@ -102,7 +102,7 @@ def make_daemon(*paths: Path) -> Daemon:
     retained = RetainedSources(client, shim)
     answers = WorkerCalls(runtime, shim, attachments, retained, fresh.note, fresh.note_change, changed.note)
     server = WorkerServer(values["socket"], answers)
-    # what the API asks for, and spaces that are kept at their targets
+    # calls of the API, and spaces that are kept at their targets
     calls = RuntimeCalls(runtime, shim, guard, lambda name: spaces.space_of(name), attachments.admit)
     called = CallServer(store, calls, node, described_templates(templates), time.time)
     spaces = SpaceController(
@@ -134,7 +134,7 @@ def _with_cache(apps: Sequence[App], folder: str) -> Sequence[App]:
 
 
 class _Policies:
-    """A service: follows the snapshot of the node's agent, and what it says of bandwidth."""
+    """A service: follows the snapshot of the node's agent, with its shares of bandwidth."""
 
     def __init__(self, context: WorkerContext, store: Store, limiter: BandwidthLimiter) -> None:
         self._context = context
@@ -142,7 +142,7 @@ class _Policies:
         self._limiter = limiter
 
     def problem(self) -> str:
-        """Why it is not known what policies there are; empty when it is, or when there never was one."""
+        """Why the policies are unknown; empty when they are known, or there never was a snapshot."""
         problem = self._context.reader.problem
         if problem:
             try:
@@ -157,20 +157,20 @@ class _Policies:
         self._limiter.start({})
 
     def stop(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
 
 class SnapshotRules:
-    """What policies say of spaces, out of the snapshot of the node's agent; implements ``SpaceRules``.
+    """The policies of spaces, from the snapshot of the node's agent; implements ``SpaceRules``.
 
-    Items are called as objects are: account/container/object.
+    Items are named like objects: account/container/object.
     """
 
     def __init__(self, snapshot: SnapshotReader) -> None:
         self._snapshot = snapshot
 
     def refresh(self) -> Hashable:
-        """History and epoch of what is read from now on."""
+        """History and epoch of the policies that are read from now on."""
         self._snapshot.refresh()
         position = self._snapshot.position()
         return position.history, position.epoch
@@ -180,14 +180,14 @@ class SnapshotRules:
         return "/".join(item.split("/", 2)[:2])
 
     def membership(self, container: str) -> Membership | None:
-        """The space of everything in a container; an assignment to single objects says nothing of spaces."""
+        """The space of all items in a container; assignments to single objects do not concern spaces."""
         account, _, name = container.partition("/")
         pipelines = self._snapshot.find(account, name).resolve(_NO_FACTS)
         return membership(pipelines.get(MOTIF, ()), account, name)
 
 
 class EventReporter:
-    """Logs events in the name of a node; while Redis is away they are in the daemon's own log alone.
+    """Logs events in the name of a node; while Redis is unreachable they are only in the daemon's own log.
 
     :param now: unix seconds
     """
@@ -200,7 +200,7 @@ class EventReporter:
     def __call__(self, kind: str, subject: str, text: str) -> None:
         """
         :param kind: one of ``sluice_core.messages.events.KINDS``
-        :param subject: the space or object that it is about
+        :param subject: its space or object
         """
         log.warning("%s: %s", kind, text)
         event = Event.make(self._now(), kind, text, f"motifs/{self._node}", subject=subject, node=self._node)

@@ -1,4 +1,4 @@
-"""What clients attach to their objects: whether it may be, and what is recorded."""
+"""Motifs that clients attach to their objects: the checks, and the record."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from sluice_motifs_swift.objects.item_index import ItemIndex
 
 
 def owns_account(motif: Motif, other: str) -> bool:
-    """Whether who attached a motif owns the account of another object, which may then give up its bytes, too."""
+    """Whether the identity of a motif owns the account of another object, which may then be contracted, too."""
     return may_read(motif.identity, other.partition("/")[0], lambda: "")
 
 
 @dataclass(eq=False)
 class Attachments:
-    """Judges what is attached by clients."""
+    """Checks the motifs that clients attach."""
 
     runtime: Runtime
     shim: Shim
@@ -36,12 +36,13 @@ class Attachments:
     templates: Mapping[str, type[Template]]
 
     def attach(self, name: str, wanted: Iterable[Mapping[str, Any]], identity: str, fresh: bool) -> str:
-        """What to write with the object: the text of its record, of one that is there the value of a posted one.
+        """The value to write with the object: the text of its record, for an existing object the value of a posted
+        record.
 
         :param fresh: whether the object is written anew
-        :raises NotFound: when it is not there
+        :raises NotFound: when the object does not exist
         :raises Forbidden: when ``identity`` may not read a source
-        :raises CallerError: when it cannot be attached
+        :raises CallerError: when the motifs cannot be attached
         """
         view = ItemView(name, Plain("", 0, "")) if fresh else find_item(self.shim, name, "object")
         for one in wanted:
@@ -51,7 +52,7 @@ class Attachments:
                 if motif not in view.record.motifs:
                     view = replace(view, record=self.runtime.attachment(view, motif))
             except NotFound as error:
-                raise CallerError(f"{error}") from error  # what is not there is not the object
+                raise CallerError(f"{error}") from error  # the missing item is a source, not the object
         self.note(view)
         text = view.record.encode()
         if fresh:
@@ -62,7 +63,7 @@ class Attachments:
     def check_rights(self, name: str, motifs: Iterable[Motif]) -> None:
         """
         :raises Forbidden: when the identity of a motif may not read a source of it now
-        :raises CallerError: when a source is no object, or a preserving motif's is in another account
+        :raises CallerError: for a source that is no object, or, of a preserving motif, is in another account
         """
         for motif in motifs:
             kind = self.templates.get(motif.template)
@@ -78,9 +79,9 @@ class Attachments:
                     raise Forbidden(f"you may not read source `{source}`, which is in another account")
 
     def admit(self, name: str, motif: Motif) -> None:
-        """Note what is about to be attached.
+        """Check and note a motif before it is attached.
 
-        :raises CallerError: when it may not be
+        :raises CallerError: when it must not be attached
         """
         self.check_rights(name, [motif])
         self.note(ItemView(name, Plain("", 0, ""), Record((motif,))))
@@ -90,12 +91,12 @@ class Attachments:
         self.index.add(view.name, view.record)
 
     def copied(self, view: ItemView, to: str, identity: str) -> Record:
-        """The record of a copy, whose motifs are attached by who copies.
+        """The record of a copy, whose motifs are attached by the identity that copies.
 
         :raises Forbidden: when ``identity`` may not read a source
         :raises Conflict: when the copy may not have motifs
         """
-        # one that is copied with its bytes has no reference to a copy
+        # a copy with its bytes has no reference to a hidden copy
         record = view.record if view.contracted else without_copies(view.record, view.name, self.templates)
         motifs = tuple(replace(one, identity=identity) for one in record.motifs)
         account, container, _ = to.split("/", 2)

@@ -1,6 +1,6 @@
-"""The change stream: objects that clients changed, as the node's proxy workers report, and what is derived from them.
+"""The change stream: objects that clients changed, as the node's proxy workers report, and the items derived from them.
 
-It has the objects that a motif gave new content here, too.
+It also has the objects to which a motif gave new content on this node.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from sluice_motifs_swift.daemon import PeriodicService
 
 log = logging.getLogger(__name__)
 
-#: Names that wait; names beyond these are found when they are read.
+#: The most waiting names; the items of further ones are checked when they are read.
 _MOST: Final = 100_000
-#: Objects that give up their bytes at a time, and names that are asked for in one go for each.
+#: Objects that are contracted concurrently, and names that are looked up at once for each.
 _AT_ONCE: Final = 4
 _NAMES: Final = 250
 
@@ -33,7 +33,7 @@ class ChangedObjects(PeriodicService):
     :param used: false: nothing is noted
     """
 
-    failure = "what is derived from changed objects is looked at when it is read"
+    failure = "objects derived from changed ones are checked when they are read"
     delay = retry = 0.2
 
     def __init__(self, contractor: OutdatedContractor, used: bool = True) -> None:
@@ -42,12 +42,12 @@ class ChangedObjects(PeriodicService):
         self._waiting: dict[str, None] = {}
 
     def note(self, names: Iterable[str]) -> None:
-        """These objects were written or deleted."""
+        """Add objects that were written or deleted."""
         if self._used:
             self._waiting.update(dict.fromkeys(islice(names, _MOST - len(self._waiting))))
 
     def contract_outdated(self) -> int:
-        """Contract what is derived from some of the objects that wait; returns how many gave up their bytes."""
+        """Contract the items derived from some of the waiting objects; return the number of contracted ones."""
         names = list(islice(self._waiting, _AT_ONCE * _NAMES))
         for name in names:
             del self._waiting[name]
@@ -58,22 +58,22 @@ class ChangedObjects(PeriodicService):
         try:
             return self._contractor.contract(names)
         except SluiceError as error:
-            log.warning("what is derived from %d changed objects is looked at when it is read: %s", len(names), error)
-        except Exception:  # the storage may raise anything
+            log.warning("objects derived from %d changed ones are checked when they are read: %s", len(names), error)
+        except Exception:  # the storage may raise any exception
             log.exception("%s", self.failure)
         return 0
 
     def step(self) -> float:
         contracted = self.contract_outdated()
         if contracted:
-            log.info("%d objects gave up their bytes, since what they are derived from has changed", contracted)
+            log.info("%d objects were contracted, since their sources have changed", contracted)
         return self.delay
 
 
 class NewContentObserver(EventObserver):
-    """Passes on names of objects with new content, and reports events.
+    """Forwards names of objects with new content, and reports events.
 
-    :param changed: takes the names of objects that have other bytes than before
+    :param changed: called with the names of objects whose bytes have changed
     """
 
     def __init__(self, report: ReportEvent, templates: Templates, changed: Callable[[Iterable[str]], object]) -> None:
@@ -82,6 +82,6 @@ class NewContentObserver(EventObserver):
         self._changed = changed
 
     def expanded(self, view: ItemView, motif: Motif, seconds: float) -> None:
-        """An exact motif makes new content only after a source has changed, which was reported then."""
+        """Forward the name unless the motif is exact: then a source has changed, which was reported then."""
         if not is_exact(motif, view.name, self._templates):
             self._changed([view.name])

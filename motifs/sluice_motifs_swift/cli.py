@@ -1,8 +1,8 @@
 """``sluice-motifs --config-file FILE``: the daemon that makes the bytes of contracted objects.
 
-All that has threads is imported after eventlet has patched them: ``concurrent.futures`` makes a lock when it is
-imported, and holds it while it starts a thread.  With a lock of the operating system the next green thread that wants
-it stops the whole process.
+Modules with threads are imported after eventlet has patched them: ``concurrent.futures`` creates a lock when it is
+imported, and holds it while it starts a thread.  With a lock of the operating system the next green thread that waits
+for it would stop the whole process.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sluice_middleware.swift import internal_api
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run until SIGTERM or SIGINT; 0 when it left in order."""
+    """Run until SIGTERM or SIGINT; return 0 when it ended in order."""
     internal_api.eventlet_monkey_patch()
     from sluice_motifs_swift.settings import sample_file
 

@@ -1,10 +1,10 @@
-"""Keeps the hidden copies in order: removes those that no object needs, and has those made that version 1 did not make.
+"""Maintains the hidden copies: removes those that no object needs, and makes those that version 1 did not make.
 
-One daemon at a time does either; what it has not finished is begun again by the next one, which finds less to do.
+One daemon at a time does either; the next one starts unfinished work again, and finds less to do.
 
-Version 1 contracted objects that stand on their sources, and marked the containers of these.  Such objects are
-contracted anew with copies of their own, and then the marks go.  Until that is done, the bytes of sources are kept
-before they are written (``objects.containers``).
+Version 1 contracted objects that rely on their sources, and marked the containers of these.  Such objects are
+contracted again with copies of their own, and then the marks are removed.  Until that is done, the bytes of sources are
+secured before they are written (``objects.containers``).
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from sluice_motifs_swift.objects.containers import Containers, list_containers
 
 log = logging.getLogger(__name__)
 
-#: What daemons lease for their work; no object is called so.
+#: The names that daemons lease for this work; no object has such a name.
 _SWEEP_LEASE: Final = "sweep of copies"
 _VERSION_ONE_LEASE: Final = "version one"
-#: Seconds until it is checked again whether all items are known, and between two tries.
+#: Seconds until the next check whether all items are known, and between two tries.
 _INTERVAL: Final = 2.0
 _TRY_AGAIN: Final = 60.0
 
 
 class CopySweep(PeriodicService):
-    """A service: removes copies that no object needs any more.
+    """A service: removes copies that no object needs.
 
     :param interval: seconds between two sweeps
     """
 
-    failure = "copies that nobody needs stay"
+    failure = "unneeded copies are not removed"
 
     def __init__(self, sweeper: CopySweeper, leases: Leases, interval: float) -> None:
         self.delay = self.retry = interval
@@ -53,13 +53,13 @@ class CopySweep(PeriodicService):
         with HeldLeases(self._leases) as held:
             removed = self._sweeper.sweep(Renewal(held.renew)) if held.acquire({_SWEEP_LEASE}) else 0
         if removed:
-            log.info("%d copies were removed, which nobody needed", removed)
+            log.info("%d unneeded copies were removed", removed)
         return self.delay
 
 
 @dataclass(eq=False)
 class VersionOne(PeriodicService):
-    """A service: gives copies to what version 1 contracted without one; ends by itself when nothing is left to do."""
+    """A service: makes copies for objects that version 1 contracted without one; ends when no such object is left."""
 
     failure = "marks of version 1 stay"
     retry = _TRY_AGAIN
@@ -78,7 +78,7 @@ class VersionOne(PeriodicService):
         return None if self.finish() else _TRY_AGAIN
 
     def finish(self) -> bool:
-        """Contract anew what has to be, and remove all marks; False when another daemon does, or something is left."""
+        """Contract objects again, and remove all marks; return False when another daemon does, or objects are left."""
         with HeldLeases(self.leases) as held:
             if not held.acquire({_VERSION_ONE_LEASE}):
                 return False
@@ -89,17 +89,17 @@ class VersionOne(PeriodicService):
                 marked += [path] if self.containers.is_marked(*path) else []
             left = self._contract_anew(alive) if marked else []
             if left:
-                log.warning("%d objects stand on their sources still, as `%s`", len(left), left[0])
+                log.warning("%d objects still rely on their sources, such as `%s`", len(left), left[0])
                 return False
             for path in marked:
                 alive()
                 self.containers.remove_mark(*path)
             if marked:
-                log.info("no object stands on its source any more; %d containers had marks", len(marked))
+                log.info("no object relies on its source any more; %d containers had marks", len(marked))
             return True
 
     def _contract_anew(self, alive: Callable[[], None]) -> list[str]:
-        """The objects for which that could not be done."""
+        """Contract objects again; return those for which that failed."""
         left = []
         for name in self.runtime.items.names():
             alive()
@@ -108,7 +108,7 @@ class VersionOne(PeriodicService):
         return left
 
     def _renew(self, name: str) -> bool:
-        """Whether an object does not stand on its source any more."""
+        """Contract an object again; return whether it no longer relies on its source."""
         try:
             view = self.shim.view(name)
             if view is None or not self._stands_on_source(view):
@@ -118,7 +118,7 @@ class VersionOne(PeriodicService):
             view = self.shim.view(name)
             return view is None or not self._stands_on_source(view)
         except SluiceError as error:
-            log.warning("`%s` stands on its source: %s", name, error)
+            log.warning("`%s` still relies on its source: %s", name, error)
             return False
 
     def _stands_on_source(self, view: ItemView) -> bool:

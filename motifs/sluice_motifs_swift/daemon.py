@@ -1,4 +1,4 @@
-"""The daemon as a list of services, which start in their order and stop in the reverse one, and the base of most."""
+"""The daemon as a list of services, which start in their order and stop in reverse order, and the base of most."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ class Service(Protocol):
     """A part of the daemon that works in green threads of its own."""
 
     def start(self) -> None:
-        """Begin; raises ``SluiceError`` when it cannot."""
+        """Start; raises ``SluiceError`` when it cannot."""
 
     def stop(self) -> None:
-        """End, and wait for nothing that may last."""
+        """Stop, without waiting for anything that may take long."""
 
 
 class PeriodicService:
     """A service that repeats :meth:`step` in one green thread, which is killed at the end."""
 
-    #: What is left undone when a step fails, for the log.
+    #: The effect of a failed step, for the log.
     failure: ClassVar[str]
     #: Seconds before the first step, and after one that failed.
     delay: float = 0.0
@@ -42,7 +42,7 @@ class PeriodicService:
             self._running.kill()
 
     def step(self) -> float | None:
-        """Do what is due; returns the seconds until the next step, None after the last one."""
+        """Run the step; return the seconds until the next one, None after the last one."""
         raise NotImplementedError
 
     def _run(self) -> None:
@@ -58,7 +58,7 @@ class PeriodicService:
             if f"{error}" != self._reason:  # the same reason is logged once until a step succeeds
                 log.warning("%s: %s", self.failure, error)
             self._reason = f"{error}"
-        except Exception:  # the storage may raise anything
+        except Exception:  # the storage may raise any exception
             log.exception("%s", self.failure)
         else:
             self._reason = ""
@@ -67,7 +67,7 @@ class PeriodicService:
 
 
 class Daemon:
-    """:param services: what runs in it"""
+    """:param services: the services of the daemon"""
 
     def __init__(self, services: Sequence[Service]) -> None:
         self._services = services
@@ -75,7 +75,7 @@ class Daemon:
         self._end = green.Notifier().event()
 
     def run(self, on_ready: Callable[[], None] = lambda: None) -> None:
-        """Work until :meth:`stop`.
+        """Run until :meth:`stop`.
 
         :param on_ready: called when all services have started
         :raises SluiceError: when a service does not start
@@ -88,7 +88,7 @@ class Daemon:
             self._end.wait()
 
     def stop(self, *_: Any) -> None:
-        """End; may be called by a signal."""
+        """Stop; a signal handler may call it."""
         if not self._stopped:
             self._stopped = True
             self._end.set()

@@ -1,12 +1,12 @@
-"""Keeps the table of the runtime complete: by scans, and by looks at objects that clients changed.
+"""Keeps the table of the runtime complete: by scans, and by views of objects that clients changed.
 
-A scan runs after the start, and after Redis has lost what it knew.  No correctness rests on the table: it tells spaces
-what there is, and an expansion of everything what to expand.  A daemon that lives on puts what it knows back; a walk
-over the accounts of the cluster finds the rest.
+A scan runs after the start, and after Redis has lost its data.  Correctness does not depend on the table: it gives
+spaces their items, and the items of an expansion of everything.  A running daemon writes its items to Redis again; a
+walk over the accounts of the cluster finds the rest.
 
-A client's PUT with motifs is judged by the daemon before the proxy writes the object.  So the object is looked at some
-times afterwards, until it is there with its motifs.  A known object that a client wrote or deleted is looked at once,
-and forgotten when its motifs are gone.
+The daemon checks a client's PUT with motifs before the proxy writes the object.  So the object is viewed several
+times afterwards, until it exists with its motifs.  A known object that a client wrote or deleted is viewed once,
+and removed if it has no motifs.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ log = logging.getLogger(__name__)
 #: Seconds between two checks whether a scan is needed, and after a scan that did not see all accounts.
 _INTERVAL: Final = 2.0
 _TRY_AGAIN: Final = 600.0
-#: Seconds between the looks at an object.
+#: Seconds between the views of an object.
 _PAUSES: Final = (1.0, 3.0, 10.0, 60.0, 600.0)
-#: Objects that are waited for; others are found by the next scan.
+#: The most objects that are waited for; the next scan finds others.
 _MOST: Final = 100_000
 _SLICE: Final = 1.0
 
@@ -41,7 +41,7 @@ _SLICE: Final = 1.0
 class Scan(PeriodicService):
     """A service: scans the storage for objects with motifs when not all of them are known."""
 
-    failure = "objects with motifs are not looked for"
+    failure = "the scan for objects with motifs does not run"
     retry = _INTERVAL
 
     def __init__(self, store: Store, runtime: Runtime) -> None:
@@ -63,7 +63,7 @@ class Scan(PeriodicService):
         return _INTERVAL
 
     def _collect_accounts(self) -> str:
-        """Wait until all accounts are in the list; why they are not, or empty."""
+        """Wait until all accounts are in the list; return why they are not, or an empty text."""
         keys, request = self._store.keys, new_request()
         self._store.run(open_request(keys, request))
         try:
@@ -77,13 +77,13 @@ class Scan(PeriodicService):
 
 
 class NewItems(PeriodicService):
-    """A service: looks at objects to which clients attach motifs; :meth:`note` may be called by any green thread.
+    """A service: views objects to which clients attach motifs; :meth:`note` may be called by any green thread.
 
-    :param on_item: takes the name of an object that is there with its motifs, and its record; what was noted before it
-        was written may have been forgotten since
+    :param on_item: called with the name of an object that exists with its motifs, and its record; an entry made before
+        it was written may have been removed since
     """
 
-    failure = "objects with new motifs are not looked at"
+    failure = "objects with new motifs are not checked"
     delay = retry = _SLICE
 
     def __init__(self, runtime: Runtime, shim: Shim, on_item: Callable[[str, Record], object]) -> None:
@@ -94,17 +94,17 @@ class NewItems(PeriodicService):
         self._now = 0.0
 
     def note(self, name: str) -> None:
-        """Motifs are being attached to an object."""
+        """Add an object to which motifs are being attached."""
         if len(self._waiting) < _MOST:
             heapq.heappush(self._waiting, (self._now + _PAUSES[0], 0, name))
 
     def note_change(self, name: str) -> None:
-        """A client wrote or deleted an object with motifs."""
+        """Add an object with motifs that a client wrote or deleted."""
         if len(self._waiting) < _MOST:
             heapq.heappush(self._waiting, (self._now + _PAUSES[0], len(_PAUSES) - 1, name))
 
     def scan_due(self, seconds: float) -> None:
-        """View the objects that are due, so many seconds after the last call."""
+        """View the objects that are due, this many seconds after the last call."""
         self._now += seconds
         while self._waiting and self._waiting[0][0] <= self._now:
             _, tries, name = heapq.heappop(self._waiting)
@@ -116,7 +116,7 @@ class NewItems(PeriodicService):
                     self._runtime.items.put(name, view.plain.size, not view.contracted)
                     self._on_item(name, view.record)
             except SluiceError as error:
-                log.info("`%s` is looked at later: %s", name, error)
+                log.info("`%s` is checked later: %s", name, error)
                 view = None
             if (view is None or not view.record.motifs) and tries + 1 < len(_PAUSES):
                 heapq.heappush(self._waiting, (self._now + _PAUSES[tries + 1], tries + 1, name))

@@ -15,10 +15,10 @@ from sluice_motifs.templates import registry
 SECTION: Final = "motifs"
 OPTIONS: Final = (
     *REDIS_OPTIONS,
-    Option("socket", "/run/sluice/motifs.sock", "unix socket on which the node's proxies ask, their `motif_socket`"),
-    Option("expansions", 16, "objects that are made at a time; those that others wait for come on top"),
-    Option("change_stream", True, "whether objects give up their bytes soon after what they are derived from changed"),
-    Option("copy_sweep", 600.0, "seconds between two looks for hidden copies that no object needs"),
+    Option("socket", "/run/sluice/motifs.sock", "unix socket for the node's proxies, their `motif_socket`"),
+    Option("expansions", 16, "objects that are expanded at a time, without those that other expansions wait for"),
+    Option("change_stream", True, "whether derived objects are contracted soon after their sources have changed"),
+    Option("copy_sweep", 600.0, "seconds between two searches for hidden copies that no object needs"),
     Option(
         "copy_grace",
         GRACE,
@@ -47,7 +47,7 @@ def sample_file() -> str:
 def read_settings(*paths: str | Path) -> dict[str, Any]:
     """The options of ``[motifs]`` in the files, whose ``[DEFAULT]`` is Swift's.
 
-    :raises OptionError: when one cannot be read or an option in it cannot be used
+    :raises OptionError: when a file cannot be read or an option in it cannot be used
     """
     values = read_section(SECTION, OPTIONS, *paths)
     if values["expansions"] < 1:

@@ -1,4 +1,4 @@
-"""What the node's proxy workers ask of the daemon (``sluice_middleware.motifs.daemon_protocol``)."""
+"""The calls of the node's proxy workers to the daemon (``sluice_middleware.motifs.daemon_protocol``)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 #: Connections that wait to be accepted.
 _BACKLOG: Final = 4096
-#: Seconds for a frame to come, or to be taken by a slow client.
+#: Seconds for a frame to arrive, or to be taken by a slow client.
 _PATIENCE: Final = 60.0
 _FOLLOWS: Final = 200
 _DONE: Final = 204
@@ -59,9 +59,9 @@ class WorkerCalls:
         on_report: Callable[[Iterable[str]], object] = lambda names: None,
     ) -> None:
         """
-        :param on_attach: takes the name of an object to which a client is about to attach motifs
-        :param on_change: takes the name of an object with motifs that a client wrote or deleted
-        :param on_report: takes the names of all objects that clients wrote or deleted
+        :param on_attach: called with the name of an object to which a client is about to attach motifs
+        :param on_change: called with the name of an object with motifs that a client wrote or deleted
+        :param on_report: called with the names of all objects that clients wrote or deleted
         """
         self._on_attach = on_attach
         self._on_change = on_change
@@ -81,9 +81,9 @@ class WorkerCalls:
         }
 
     def serve(self, call: WorkerCall, connection: socket.socket) -> None:
-        """Answer ``call``; an error is told, as long as nothing else was.
+        """Answer ``call``; an error is sent, unless a reply was sent before.
 
-        :raises OSError: when the worker is gone
+        :raises OSError: when the worker has disconnected
         """
         begun = False
 
@@ -102,7 +102,7 @@ class WorkerCalls:
                 reply(WorkerReply(error.status, f"{error}"))
 
     def _open(self, call: WorkerCall, connection: socket.socket, reply: Callable[[WorkerReply], None]) -> None:
-        opened = self._runtime.notify_open(call.item, needed=True, sources=call.sources)  # workers ask for no other
+        opened = self._runtime.notify_open(call.item, needed=True, sources=call.sources)  # workers open no others
         try:
             if opened.expansion is None:
                 reply(WorkerReply(_DONE))
@@ -145,7 +145,7 @@ class WorkerCalls:
     def _change(self, call: WorkerCall, connection: socket.socket, reply: Callable[[WorkerReply], None]) -> None:
         self._retained.retain(call.item)
         reply(WorkerReply(_DONE))
-        _hold(connection)  # workers of version 1 write as long as the connection is there
+        _hold(connection)  # workers of version 1 write while the connection lasts
 
     def _copy(self, call: WorkerCall, connection: socket.socket, reply: Callable[[WorkerReply], None]) -> None:
         view = find_item(self._shim, call.item, "object")
@@ -166,17 +166,17 @@ class WorkerCalls:
 
 
 def _hold(connection: socket.socket) -> None:
-    """Wait until the worker ends the connection."""
+    """Wait until the worker closes the connection."""
     connection.settimeout(None)
     connection.recv(1)
 
 
 class WorkerServer:
-    """A service: the unix socket on which they ask, one connection a call, each in a green thread of its own.
+    """A service: the Unix socket of the workers' calls, one connection a call, each in a green thread of its own.
 
     The socket is for processes of the same user.
 
-    :param path: of the socket; one that a dead daemon left is replaced
+    :param path: of the socket; one that a killed daemon left is replaced
     """
 
     def __init__(self, path: str, calls: WorkerCalls) -> None:
@@ -187,7 +187,7 @@ class WorkerServer:
 
     def start(self) -> None:
         """
-        :raises PeerError: when the socket cannot be made, or another daemon listens there
+        :raises PeerError: when the socket cannot be created, or another daemon listens there
         """
         listening = socket.socket(socket.AF_UNIX)
         try:

@@ -1,1 +1,1 @@
-"""Giving up the bytes of items, and the hidden copies that some of them are made from."""
+"""Contraction of items, and the hidden copies from which some of them are made."""

@@ -1,15 +1,15 @@
-"""Giving up the bytes of an item.
+"""Contraction of an item.
 
-1. Under the lease of the item, it is proven as asked that it can be made again, and the templates do what they must
-   before: a preserving one keeps a copy.
-2. Under the leases of its sources, and of all other items on whose bytes that stands (its support), the item is
-   judged and then replaced by its contracted form.  Two contractions whose decisions stand on each other's bytes need
-   the same leases, so one of them is busy, and later judges what the other has left.
+1. Under the lease of the item, the requested verification shows that its bytes can be made, and the templates prepare
+   the contraction: a preserving one keeps a copy.
+2. Under the leases of its sources, and of all other items whose bytes the decision relies on (its support), the
+   decision is made and the item is replaced by its contracted form.  Two contractions that rely on each other's bytes
+   need the same leases, so one of them is busy, and later decides by the state that the other has left.
 
-Most items stand on their sources alone, whose leases are taken before these are looked at.  So each item is looked at
-once, and twice where it has to be proven: each look asks all servers that have a copy.
+Most items rely on their sources only, whose leases are acquired before the sources are viewed.  So each item is viewed
+once, and twice if it has to be verified: each view asks all servers that have a replica.
 
-Only items that are made from each other rest on leases.  What a client writes meanwhile is newer for the storage, which
+Leases matter only for items that are made from each other.  A client's write meanwhile is newer for the storage, which
 refuses to replace it.  Copies have rules of their own (``copies``).
 """
 
@@ -32,18 +32,18 @@ from sluice_motifs.storage.records import ItemView, Motif
 from sluice_motifs.storage.shim import Leases, Shim, ViewedOnce, Views, find_item
 
 CONTRACTED: Final = "contracted"
-#: Somebody works at the item, or at one on whose bytes the decision stands.
+#: Another process has the lease of the item, or of one whose bytes the decision relies on.
 BUSY: Final = "busy"
-#: Somebody wrote the item meanwhile.
+#: A client wrote the item meanwhile.
 CHANGED: Final = "changed"
-#: Its bytes were gone.
+#: It had no bytes already.
 ALREADY: Final = "already contracted"
 
 
 class Contractor:
-    """Contracts items; several may work beside each other.
+    """Contracts items; several contractors may run concurrently.
 
-    :param contracted: told of each item whose bytes were given up
+    :param contracted: called with each contracted item
     :param grace: that of the sweeper of copies, in seconds
     """
 
@@ -66,14 +66,14 @@ class Contractor:
         self._preparation = Preparation(shim, templates, self._keeper.keep)
 
     def contract(self, name: str, verify: str = HEAD) -> str:
-        """Give up the bytes of an item if they can be made again; return the outcome.
+        """Contract an item if its bytes can be made; return the outcome.
 
-        What has changed since it was recorded, or was never proven, is proven by making the bytes.
+        If a motif has changed since it was recorded, or was never verified, its bytes are made to verify it.
 
         :param verify: one of ``VERIFICATIONS``
-        :raises NotFound: when there is no such item
-        :raises NotContractible: when its bytes must stay, and why
-        :raises TooDeep: when too many items would be made one from the other
+        :raises NotFound: when the item does not exist
+        :raises NotContractible: when it must not be contracted; says why
+        :raises TooDeep: when it would need too long a chain of items made from each other
         """
         began = self._clock()
         with HeldLeases(self._leases, self._clock) as held:
@@ -88,21 +88,21 @@ class Contractor:
             if not waits and not held.acquire(self._sources(seen)):
                 return BUSY
             judged = self._preparation.prepare(seen, verify, Renewal(held.renew), views)
-            if waits or judged is not seen:  # a copy was made, or it took long
+            if waits or judged is not seen:  # a copy was made, or the verification took long
                 if not held.acquire(self._sources(judged)):
                     return BUSY
                 views = ViewedOnce(self._views)
                 if views.view(name) != seen:
                     return CHANGED
             support = self._support(judged, views, verify)
-            if not support <= held.items:  # it stands on what its sources are made from
+            if not support <= held.items:  # it relies on the sources of its sources
                 if not held.acquire(support):
                     return BUSY
                 views = ViewedOnce(self._views)
                 if views.view(name) != seen:
                     return CHANGED
                 if not self._support(judged, views, verify) <= held.items:
-                    return BUSY  # others than a moment ago
+                    return BUSY  # they differ from those of the last view
             self._refer(judged, name, seen)
             if not held.renew() or self._clock() - began > self._keeper.valid:
                 return BUSY
@@ -112,9 +112,9 @@ class Contractor:
             return CONTRACTED
 
     def obstacle(self, name: str) -> str:
-        """Why the bytes of an item would have to stay, as far as that shows without proving anything; else empty.
+        """Return why an item must not be contracted, as far as that shows without verification; else empty.
 
-        :raises NotFound: when there is no such item
+        :raises NotFound: when the item does not exist
         """
         try:
             views = ViewedOnce(self._shim)
@@ -130,9 +130,9 @@ class Contractor:
     def copying(self, name: str, to: str) -> Iterator[ItemView]:
         """Context in which a contracted item may be copied without its bytes, with its record.
 
-        :raises NotFound: when there is no such item
+        :raises NotFound: when the item does not exist
         :raises NotContractible: when it has bytes, or the copy could not be made from the same sources: copy bytes
-        :raises Conflict: when somebody works at the item or its sources
+        :raises Conflict: when another process has the lease of the item or its sources
         """
         began = self._clock()
         views = ViewedOnce(self._shim)
@@ -142,15 +142,15 @@ class Contractor:
         copy = replace(seen, name=to)
         with HeldLeases(self._leases, self._clock) as held:
             if not held.acquire({name, *self._support(copy, views, HEAD)}):
-                raise Conflict(f"`{name}` or what it is made from is being worked at")
+                raise Conflict(f"another process changes `{name}` or its sources")
             views = ViewedOnce(self._shim)
             if views.view(name) != seen or not self._support(copy, views, HEAD) <= held.items:
-                raise Conflict(f"`{name}` or what it is made from was changed meanwhile")
+                raise Conflict(f"`{name}` or its sources were changed meanwhile")
             self._refer(copy, to, None)
             if views.view(name) != self._shim.view(name):
                 raise Conflict(f"`{name}` was changed meanwhile")
             if not held.renew() or self._clock() - began > self._keeper.valid:
-                raise Conflict(f"`{name}` or what it is made from was changed meanwhile")
+                raise Conflict(f"`{name}` or its sources were changed meanwhile")
             yield seen
 
     def _refer(self, judged: ItemView, name: str, seen: ItemView | None) -> None:
@@ -161,13 +161,13 @@ class Contractor:
         return self._templates.get(motif.template, Template)
 
     def _refuse_empty(self, view: ItemView) -> None:
-        """Stored empty, to be made first by a motif that makes the very same bytes again: it would make others."""
+        """Refuse an item that was stored empty for an exact motif to make it: the motif would make other bytes."""
         motifs = view.record.motifs
         if motifs and not view.plain.size and all(is_exact(one, view.name, self._templates) for one in motifs):
-            raise refused(view, "it is empty, and its motifs make none but the bytes that it had")
+            raise refused(view, "it is empty, and its motifs must make exactly the bytes that it has")
 
     def _waits(self, view: ItemView, verify: str) -> bool:
-        """Whether it may take long to prove what is asked for: sources must not be leased meanwhile."""
+        """Whether the verification may take long: sources must not be leased meanwhile."""
         motifs = view.record.motifs
         kinds = [self._kind(one) for one in motifs]
         return (

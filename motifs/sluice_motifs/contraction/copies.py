@@ -1,20 +1,20 @@
-"""Keeping the copies from which preserving items are made, sharing them, and removing those that no item needs.
+"""Stores the copies from which preserving items are made, shares them, and removes those that no item needs.
 
-Theory of operation.  Neither leases nor anything in Redis protects a copy; three rules do, with one span of time, the
-*grace*, which is far longer than any two clocks differ.
+Theory of operation.  Neither leases nor any data in Redis protect a copy; three rules do, with one span of time, the
+*grace*, which is far longer than the difference of any two clocks.
 
-* A contraction relies on a copy only when it is younger than half of the grace, and stores its bytes once more
+* A contraction relies on a copy only when it is younger than half of the grace, and stores its bytes again
   otherwise.  Then it adds a reference, and contracts within a quarter of the grace (:attr:`CopyKeeper.valid`).
 * The sweeper removes only copies that are older than the grace and without a reference, and only the version that it
-  saw: one that was stored again meanwhile stays.
+  saw: a copy that was stored again meanwhile stays.
 * It drops a reference only when that is older than the grace, too, and the storage proves that the item is not made
   from the copy (``SweptCopies.outlived``).
 
-So a contraction that begins after the sweeper has looked finds an old copy and renews it; one that began before has
-added its reference, or gives up.  An item that was contracted with a copy has a reference as long as it has the same
-version, so it may give up its bytes to that copy again, however old that is.
+So a contraction that begins after the sweeper's check finds an old copy and renews it; one that began before has
+added its reference, or fails.  An item that was contracted with a copy has a reference as long as it has the same
+version, so it may be contracted to that copy again, whatever its age.
 
-An item and its duplicate, or a file and its compressed twin, save nothing while one of them has its bytes beside the
+An item and its duplicate, or a file and its compressed form, save no space while one of them has its bytes beside the
 copy.  So when one was contracted, the other gets the template that only keeps a copy, and is contracted with it.
 """
 
@@ -35,20 +35,20 @@ from sluice_motifs.storage.shim import Copies, CopyView, Shim, SweptCopies
 
 log = logging.getLogger(__name__)
 
-#: Whether the identity that attached a motif may have another item give up its bytes.
+#: Whether the identity that attached a motif may have another item contracted.
 MayShare = Callable[[Motif, str], bool]
 
-#: Seconds for which a copy or a reference stays that nobody needs.
+#: Seconds for which an unneeded copy or reference stays.
 GRACE: Final = 3600.0
-#: Bytes of a copy that are kept in memory until it has a name.
+#: Bytes of a copy that are buffered in memory until its name is known.
 _IN_MEMORY: Final = 8 << 20
 _PIECE: Final = 256 << 10
-#: The placement of a shared copy: where the item itself lies.
+#: The placement of a shared copy: that of the item itself.
 _HERE: Final = ""
 
 
 class CopyKeeper:
-    """Makes sure that there are copies on which contractions can rely.
+    """Ensures that there are copies on which contractions can rely.
 
     :param grace: that of the sweeper, in seconds
     """
@@ -59,13 +59,13 @@ class CopyKeeper:
 
     @property
     def valid(self) -> float:
-        """Seconds after :meth:`keep` has begun to rely on it within which the item must be contracted."""
+        """Seconds after the start of :meth:`keep` within which the item must be contracted."""
         return self._grace / 4
 
     def keep(self, seen: ItemView, placement: str, pieces: Iterator[bytes]) -> str:
-        """Store ``pieces``; returns the name of the copy, which is young.
+        """Store ``pieces``; return the name of the copy, which is young.
 
-        What ``pieces`` raises is raised, and then nothing is stored.
+        Errors of ``pieces`` are raised, and then no copy is stored.
         """
         with tempfile.SpooledTemporaryFile(_IN_MEMORY) as spool:
             digest, etag, size = hashlib.sha256(), hashlib.md5(usedforsecurity=False), 0
@@ -81,23 +81,23 @@ class CopyKeeper:
         return name
 
     def is_young(self, name: str) -> bool:
-        """Whether a contraction may rely on a copy to which its item has no reference yet."""
+        """Whether a contraction may rely on a copy that has no reference of its item yet."""
         found = self._copies.find(name)
         return found is not None and found.age < self._grace / 2
 
 
 class CopySweeper:
-    """Removes copies that no item needs; several may work beside each other."""
+    """Removes copies that no item needs; several sweepers may run concurrently."""
 
     def __init__(self, copies: SweptCopies, grace: float = GRACE) -> None:
         self._copies = copies
         self._grace = grace
 
     def sweep(self, alive: Callable[[], None] = lambda: None) -> int:
-        """Drop references that are outlived, and remove copies that had none; how many copies that were.
+        """Remove outlived references, and copies that had no reference; return the number of these copies.
 
-        :param alive: called for each copy, raises to end the sweep
-        :raises PeerError: when the storage is away, or does not tell all references
+        :param alive: called for each copy; raises an error to end the sweep
+        :raises PeerError: when the storage is unreachable, or does not return all references
         """
         removed = 0
         for copy in self._copies.scan():
@@ -114,7 +114,7 @@ class CopySweeper:
         for one in references:
             if one.age >= self._grace and self._copies.outlived(one):
                 self._copies.drop(one)
-        return False  # the next sweep looks again
+        return False  # the next sweep checks again
 
 
 def _pieces(spool: IO[bytes]) -> Iterator[bytes]:
@@ -124,10 +124,10 @@ def _pieces(spool: IO[bytes]) -> Iterator[bytes]:
 
 @dataclass(eq=False)
 class CopySharing:
-    """Lets a second item give up its bytes to a copy that was kept for a first one.
+    """Contracts a second item to a copy that was kept for a first one.
 
     :param attach: attaches a motif to an item
-    :param contract: gives up the bytes of an item
+    :param contract: contracts an item
     """
 
     shim: Shim
@@ -144,7 +144,7 @@ class CopySharing:
             return False
 
     def share(self, name: str) -> None:
-        """Contract what has the bytes of the copies of an item that was contracted, where that can be."""
+        """Contract the item with the bytes of the copies of a contracted item, if possible."""
         try:
             view = self.shim.view(name)
             for motif in view.record.motifs if view is not None and view.contracted else ():
@@ -164,14 +164,14 @@ class CopySharing:
             return
         motifs = seen.record.motifs
         if any(COPY in one.params for one in motifs):
-            return  # it was expanded since: somebody reads it
+            return  # it was expanded since, so a client reads it
         if all(one.template != TIER for one in motifs) and len(motifs) < MOST_MOTIFS:
             self.attach(name, Motif(TIER, {"policy": _HERE}, identity))
             self.contract(name)
 
 
 def _same_bytes(view: ItemView, other: ItemView) -> bool:
-    """As far as size and digest say; the copy is named by a stronger digest, which decides."""
+    """Whether size and digest are equal; the copy is named by a stronger digest, which decides."""
     if not view.plain.digest:
         return view.plain.size == other.plain.size
     return view.plain.size == other.plain.size and (view.plain.algorithm, view.plain.digest) == (

@@ -1,9 +1,9 @@
-"""Giving up bytes that are out of date, soon after a source has changed: the storage reports what clients changed.
+"""Contraction of stale items, soon after a source has changed: the storage reports the items that clients changed.
 
-Bytes of a derived item that were made from an older version of a source are never read again, but take room and
-count as stored.  All that is derived from what was changed is looked at, and what is derived from that.
+Bytes of a derived item that were made from an older version of a source are never read again, but use space and
+count as stored.  All items derived from the changed ones are checked, directly or through others.
 
-A report may be late, or lost, and is not needed: each open compares versions (``dependencies.freshness``).
+A report may be late or lost; correctness does not need it: each open compares versions (``dependencies.freshness``).
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from sluice_motifs.storage.shim import Derivations, Shim
 
 log = logging.getLogger(__name__)
 
-#: Items that are looked at for one call; what is beyond is found when it is read.
+#: Items that are checked for one call; further ones are detected when they are read.
 MOST: Final = 100_000
-#: How often an item is tried at which somebody works, or at one of its sources, and seconds in between.
+#: How often an item is tried that is leased, or one of its sources, and seconds between the tries.
 _TRIES: Final = 20
 _TRY_AGAIN: Final = 0.1
 
@@ -30,7 +30,7 @@ _TRY_AGAIN: Final = 0.1
 class OutdatedContractor:
     """Contracts one item at a time, since items of one source need the same lease.
 
-    :param contract: gives up the bytes of an item; as ``Runtime.contract``
+    :param contract: contracts an item, as ``Runtime.contract`` does
     """
 
     def __init__(
@@ -49,9 +49,9 @@ class OutdatedContractor:
         self._pause = pause
 
     def contract(self, changed: Sequence[str]) -> int:
-        """Give up what is out of date since items were changed; how many items that were.
+        """Contract stale items after items were changed; return their number.
 
-        :raises PeerError: when it is not known what is derived from them
+        :raises PeerError: when the items derived from them are unknown
         """
         level, contracted = list(dict.fromkeys(changed)), 0
         asked, seen = set(level), set[str]()
@@ -68,21 +68,21 @@ class OutdatedContractor:
         return contracted
 
     def _check_item(self, item: str, sources: Sequence[str]) -> bool:
-        """Whether an item was contracted that counts as derived from ``sources``."""
+        """Whether an item that may be derived from ``sources`` was contracted."""
         try:
             view = self._shim.view(item)
             motifs = view.record.motifs if view is not None else ()
             needed = derived_from(motifs, item, self._templates)
             state = self._freshness.check_sources(view) if view is not None and needed else None
             for source in sources:
-                # what is derived from an item that is gone is looked at when it is read
+                # the items derived from a deleted item are checked when they are read
                 if state is None or source not in needed or source in state.gone:
                     self._derivations.remove(source, [item])
             if view is None or view.contracted or state is None or not state.stale:
                 return False
             return self._contracted(item)
         except PeerError as error:
-            log.warning("`%s` is not looked at, though a source has changed: %s", item, error)
+            log.warning("`%s` is not checked, though a source has changed: %s", item, error)
         except SluiceError as error:
             log.info("what `%s` was stays: %s", item, error)
         return False

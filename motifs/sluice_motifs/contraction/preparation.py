@@ -1,4 +1,4 @@
-"""What happens before the bytes of an item go: it is proven that they can be made again."""
+"""Preparation of a contraction: a verification that the item's bytes can be made."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sluice_motifs.expansion.expander import Expander
 from sluice_motifs.storage.records import ItemView, Motif
 from sluice_motifs.storage.shim import Shim, Views
 
-#: What is proven before bytes go: nothing; that a motif was once shown to make them, and what lies outside is there;
+#: What is verified before a contraction: nothing; that a motif once made the bytes, and its external sources exist;
 #: that a motif makes the very same bytes now.
 TRUST: Final = "trust"
 HEAD: Final = "head"
@@ -22,7 +22,7 @@ VERIFICATIONS: Final = (TRUST, HEAD, EXPAND)
 
 
 class Preparation:
-    """Proves items, and lets their templates do what they must before.
+    """Verifies items, and lets their templates prepare the contraction.
 
     :param keep: stores a copy
     """
@@ -35,15 +35,15 @@ class Preparation:
         self._expander = Expander(shim, templates)
 
     def prepare(self, view: ItemView, verify: str, alive: Callable[[], None], views: Views) -> ItemView:
-        """Prove what is asked for and let the templates do what they must before; the item with the record to keep.
+        """Verify as requested and let the templates prepare the contraction; return the item with the record to store.
 
-        Bytes that are out of date need no proof: they are never read again.
+        Stale bytes need no verification: they are never read again.
         """
         state = Freshness(views, self._templates).check_sources(view)
         usable = self._freshness.usable(view, state)
         if not self.is_prepared(view, verify, state):
             view, usable = self._made_sure(view, usable, state, alive)
-            verify = TRUST  # what lies outside was just read
+            verify = TRUST  # the external sources were just read
         failures = []
         for motif in usable:
             try:
@@ -55,14 +55,14 @@ class Preparation:
         return view
 
     def is_prepared(self, view: ItemView, verify: str, state: SourceState) -> bool:
-        """Whether nothing has to be read or made before the bytes may go."""
+        """Whether the item can be contracted without reading or making bytes."""
         usable = self._freshness.usable(view, state)
         return state.stale or (verify != EXPAND and any(one.proven or verify == TRUST for one in usable))
 
     def _made_sure(
         self, view: ItemView, usable: Sequence[Motif], state: SourceState, alive: Callable[[], None]
     ) -> tuple[ItemView, Sequence[Motif]]:
-        """The item with a motif that was shown to make its bytes, out of a copy if no other does."""
+        """Return the item with a motif that was shown to make its bytes, from a copy if no other motif does."""
         failure = None
         if usable:
             try:
@@ -85,7 +85,7 @@ class Preparation:
         return replace(view, record=self._freshness.recorded(view, motif, before)), [motif]
 
     def _with_copy(self, view: ItemView, alive: Callable[[], None]) -> ItemView:
-        """The item with a copy by the first of its motifs that keeps one; else as it is."""
+        """Return the item with a copy by the first of its motifs that keeps one; else unchanged."""
         for motif in view.record.motifs:
             kind = self._templates.get(motif.template)
             if kind is None or not kind.keeps_copy:
@@ -112,5 +112,5 @@ class Preparation:
 
 
 def refused(view: ItemView, reason: str) -> NotContractible:
-    """Why an item is not contracted."""
+    """The reason why an item is not contracted."""
     return NotContractible(f"`{view.name}` is not contracted: {reason}")

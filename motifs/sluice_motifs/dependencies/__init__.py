@@ -1,1 +1,1 @@
-"""What items are to their sources: out of date, able to be made again, in need of a source that changes."""
+"""Relations of items to their sources: freshness, availability, and checks of new motifs."""

@@ -1,8 +1,8 @@
-"""Whether a motif may be attached to an item, as far as its sources go, and what the bytes count as made from.
+"""Whether a motif may be attached to an item with its sources, and from which versions the bytes count as made.
 
-Whoever makes an item by hand reads its sources some time before the motif is attached.  The parameter ``versions`` of
-any derived motif tells what was read: the ETags of the sources, in the order in which the motif names them.  A source
-that has another one by now was changed since, and is recorded so: the item is out of date at once.
+A client that makes an item reads its sources some time before it attaches the motif.  The parameter ``versions`` of
+any derived motif names the versions that it read: the ETags of the sources, in the order in which the motif names
+them.  A source that has another ETag now was changed since, and is recorded so: the item is stale at once.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from sluice_motifs.dependencies.freshness import (
 from sluice_motifs.storage.records import ItemView, Motif
 from sluice_motifs.storage.shim import Shim, Views
 
-#: Sources of one motif.
+#: The most sources of one motif.
 MOST_SOURCES: Final = 32
-#: What is recorded of a source that has changed since it was read: the version of none.
+#: The version recorded for a source that has changed since it was read: that of no object.
 ANOTHER: Final = "another"
 _ETAG: Final = re.compile("[0-9a-f]{32,128}")
 
 
 def split_versions(kind: type[Template], params: Mapping[str, Scalar]) -> tuple[Mapping[str, Scalar], tuple[str, ...]]:
-    """Split the parameters of the template itself from the ETags that the bytes were made from.
+    """Separate the template's own parameters from the ETags of the sources.
 
-    :raises CallerError: when they are no ETags, or the template takes none
+    :raises CallerError: for values that are no ETags, or a template that takes none
     """
     if VERSIONS not in params or kind.info.parameter(VERSIONS) is not None:
         return params, ()
@@ -52,11 +52,11 @@ def split_versions(kind: type[Template], params: Mapping[str, Scalar]) -> tuple[
 
 
 def made_from(item: str, motif: Motif, state: SourceState, views: Views, templates: Templates) -> dict[str, str]:
-    """The versions of sources to record with an item to which a motif is attached.
+    """Return the versions of sources to record with an item to which a motif is attached.
 
-    :param state: its sources, all of which are there, as looked at through ``views``
-    :param views: in which each item is looked at once
-    :raises CallerError: when the motif tells other than one version for each source, or one that cannot be compared
+    :param state: its sources, all of which exist, as viewed through ``views``
+    :param views: in which each item is viewed once
+    :raises CallerError: when the motif does not name one version for each source, or one that cannot be compared
     """
     versions = {name: state.versions[name] for name in recorded_sources(motif, item, templates)}
     if not motif.versions:
@@ -75,7 +75,7 @@ def made_from(item: str, motif: Motif, state: SourceState, views: Views, templat
 
 def check_sources(view: ItemView, motif: Motif, shim: Shim, templates: Templates) -> None:
     """
-    :raises CallerError: when the motif reads too much, or an item that is derived from this one
+    :raises CallerError: when the motif reads too many sources, or an item that is derived from this one
     """
     sources = sources_of(motif, view.name, templates)
     if len(sources) > MOST_SOURCES:
@@ -88,7 +88,7 @@ def check_sources(view: ItemView, motif: Motif, shim: Shim, templates: Templates
 
 
 def _check_derivation(name: str, names: set[str], shim: Shim, templates: Templates) -> None:
-    """Refuse a circle of derivations, which would be out of date for ever; preserving motifs stand on copies."""
+    """Refuse a cycle of derivations, which would always be stale; preserving motifs rely on copies."""
     seen, level = set[str](), names
     for _ in range(DEEPEST):
         level = level - seen

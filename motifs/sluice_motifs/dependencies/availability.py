@@ -1,16 +1,16 @@
-"""Whether an item could be made again: motifs whose sources are items with motifs form a graph that may have cycles.
+"""Whether an item could be made: motifs whose sources are items with motifs form a graph that may have cycles.
 
-An item is *available* when its bytes are there, or one of its motifs that still fit (``Freshness.usable``) has all its
-sources available; external sources count as available.  Circular pairs are useful (a file and its compressed twin), so
-cycles are allowed, and what matters is that not all members are contracted.
+An item is *available* when it has its bytes, or one of its motifs that still fit (``Freshness.usable``) has all its
+sources available; external sources count as available.  Circular pairs are useful (a file and its compressed form), so
+cycles are allowed, as long as not all members are contracted.
 
-Contracting an item keeps every other item available if the item itself is available without its own bytes: whoever
-used them has them made again.  So one search from this item is enough.  It finds the *support*: items whose bytes are
-there and on which the answer stands.  Two contractions at once could each stand on the other's bytes; so a contraction
-holds the leases of its item and its support while it judges and writes (``contraction``).
+Contracting an item keeps every other item available if the item itself is available without its own bytes: an item
+that needs them has them made.  So one search from this item is enough.  It finds the *support*: items with their
+bytes on which the result relies.  Two concurrent contractions could each rely on the other's bytes; so a contraction
+holds the leases of its item and its support while it decides and writes (``contraction``).
 
-A preserving item stands on a copy that no client can change, and on no other item.  What its motif would make from its
-source counts for nothing: that may be written, deleted or made from others at any time.
+A preserving item relies on a copy that no client can change, and on no other item.  The bytes that its motif would make
+from its source do not count: a client may write or delete the source at any time.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from sluice_motifs.dependencies.freshness import MOST_LOOKED_AT, Freshness, Temp
 from sluice_motifs.storage.records import ItemView, Motif
 from sluice_motifs.storage.shim import Views
 
-#: Items that are made one from the other.
+#: The longest chain of items made from each other.
 DEEPEST: Final = 8
 
 
 class Availability:
-    """Searches for what makes an item available."""
+    """Searches the items that make an item available."""
 
     def __init__(self, views: Views, templates: Templates) -> None:
         self._views = views
         self._templates = templates
 
     def support(self, item: ItemView, trusted: bool = False) -> frozenset[str]:
-        """The items whose bytes make it possible to give up those of ``item``.
+        """The items whose bytes allow the contraction of ``item``.
 
         :param trusted: whether motifs count that were not shown to make these bytes
-        :raises NotContractible: when it could not be made again, with what stands in the way of each motif
-        :raises TooDeep: when that would take too many items, made one from the other
+        :raises NotContractible: when it could not be made again; names the obstacle of each motif
+        :raises TooDeep: when that would need too many items, or too long a chain of them
         """
         search = _Search(self._views, self._templates, trusted)
         found = search.item(item, ())
@@ -50,7 +50,7 @@ class Availability:
 
 
 class _Search:
-    """One search, which views an item once; ``reasons`` say what stood in the way."""
+    """One search, which views an item once; ``reasons`` are the obstacles."""
 
     def __init__(self, views: Views, templates: Templates, trusted: bool) -> None:
         self._views = views
@@ -62,12 +62,12 @@ class _Search:
         self.reasons: list[str] = []
 
     def item(self, view: ItemView, path: tuple[str, ...]) -> frozenset[str] | None:
-        """The support of an item without its own bytes; None when it has none."""
+        """The support of an item without its own bytes; None without a support."""
         if not view.record.motifs:
             return self._refuse("it has no motif" if not path else f"`{view.name}` has no motif")
         state = self._freshness.check_sources(view)
         usable = self._freshness.usable(view, state)
-        # bytes that are out of date, or gone already, need no proof
+        # a stale or contracted item needs no verification
         trusted = self._trusted or state.stale or view.contracted
         for motif in view.record.motifs:
             if motif.template not in self._templates:

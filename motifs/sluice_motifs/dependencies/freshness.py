@@ -1,14 +1,14 @@
-"""Whether the bytes of a derived item are out of date: its sources have other versions than those they were made from.
+"""Whether the bytes of a derived item are stale: its sources have other versions than those they were made from.
 
-Versions are compared on each open, from the newest copies, and nothing else decides: no message that something has
-changed, which may be lost, and no clock.  A source that is derived itself and out of date makes the item so, although
+Versions are compared on each open, from the newest replicas, and no other information decides: no message about a
+change, which may be lost, and no clock.  A source that is derived itself and stale makes the item stale, although
 its own version will change only when it is made again.
 
-External sources have no versions.  What was made of them is out of date after ``Source.max_age`` seconds, and the
-record says since when.
+External sources have no versions.  An item made of them is stale after ``Source.max_age`` seconds, counted from the
+time in its record.
 
 An open costs one view of each source, and of the sources of those that are derived; nothing for items without motifs.
-The sources of one item are viewed at once, where the storage can (``Views.view_all``).
+The sources of one item are viewed concurrently if the storage can do that (``Views.view_all``).
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from sluice_motifs.storage.shim import Views
 
 Templates = Mapping[str, type[Template]]
 
-#: Items that are looked at for one item.
+#: The most items that are viewed for one item.
 MOST_LOOKED_AT: Final = 256
 
 
 def find_template(keyword: str, templates: Templates) -> type[Template]:
     """
-    :raises NotFound: when there is no such template
+    :raises NotFound: when the template is not installed
     """
     template = templates.get(keyword)
     if template is None:
@@ -44,7 +44,7 @@ def find_template(keyword: str, templates: Templates) -> type[Template]:
 def sources_of(motif: Motif, item: str, templates: Templates) -> tuple[Source, ...]:
     """The sources that a motif reads; none when its template is not installed.
 
-    :raises ExpansionError: when the template does not say it
+    :raises ExpansionError: when the template raises an error
     """
     template = templates.get(motif.template)
     if template is None:
@@ -66,16 +66,16 @@ def internal_sources(motif: Motif, item: str, templates: Templates) -> tuple[str
 def recorded_sources(motif: Motif, item: str, templates: Templates) -> tuple[str, ...]:
     """The sources whose versions a record keeps: items, and external sources that age.
 
-    The name of a copy of ours says what its bytes are.
+    The name of a hidden copy identifies its bytes.
     """
     sources = sources_of(motif, item, templates)
     return tuple(one.name for one in sources if not one.owned and (not one.external or one.max_age))
 
 
 def is_exact(motif: Motif, item: str, templates: Templates) -> bool:
-    """Whether a motif makes the very same bytes each time while its sources stay what they are.
+    """Whether a motif makes the very same bytes each time while its sources do not change.
 
-    :raises ExpansionError: when the template does not say it
+    :raises ExpansionError: when the template raises an error
     """
     template = templates.get(motif.template)
     ages = any(one.max_age for one in sources_of(motif, item, templates))
@@ -87,12 +87,12 @@ def is_exact(motif: Motif, item: str, templates: Templates) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SourceState:
-    """The sources of an item, as they were when it was looked at.
+    """The sources of an item at the time of the view.
 
-    :param versions: of the sources that exist, by name; of external ones that age, the time of the look
-    :param changed: those of derived motifs that are not what the item was made from, or are out of date themselves
-    :param gone: those that do not exist
-    :param closure: versions of all that was looked at: sources, and what these are derived from
+    :param versions: of the existing sources, by name; of external ones that age, the time of the view
+    :param changed: sources of derived motifs that differ from those of the item's bytes, or are stale themselves
+    :param gone: sources that do not exist
+    :param closure: versions of all viewed items: sources, and the sources of these
     """
 
     versions: Mapping[str, str]
@@ -102,14 +102,14 @@ class SourceState:
 
     @property
     def stale(self) -> bool:
-        """Whether the bytes of the item are out of date."""
+        """Whether the bytes of the item are stale."""
         return bool(self.changed)
 
 
 class Freshness:
     """Compares items with their sources.
 
-    :param views: nothing is kept between two calls
+    :param views: no state is kept between two calls
     """
 
     def __init__(self, views: Views, templates: Templates) -> None:
@@ -118,7 +118,7 @@ class Freshness:
 
     def check_sources(self, view: ItemView) -> SourceState:
         """
-        :raises ExpansionError: when it has more sources than are looked at
+        :raises ExpansionError: when it has more sources than the limit
         """
         if not view.record.motifs:
             return SourceState({}, frozenset(), frozenset(), {})
@@ -128,7 +128,7 @@ class Freshness:
         changed = search.changed(view)
         views = {one.name: search.find(one.name) for one in sources if not one.external}
         versions = {name: one.plain.version for name, one in views.items() if one is not None}
-        # a copy of ours that is gone is made again while the item has its bytes
+        # a missing hidden copy is stored again while the item has its bytes
         gone = views.keys() - versions.keys() - {one.name for one in sources if one.owned}
         ageing = [one for one in sources if one.external and one.max_age]
         aged = {one.name for one in ageing if _is_older(view.record.made_from.get(one.name), one.max_age)}
@@ -138,8 +138,8 @@ class Freshness:
     def usable(self, view: ItemView, state: SourceState) -> Sequence[Motif]:
         """The motifs that make the bytes that the item should have.
 
-        Of an item that is out of date, those that read what has changed; else those whose sources all are what they
-        were when the bytes were made.
+        Of a stale item, those that read a changed source; else those whose sources all have the versions
+        from which the bytes were made.
         """
         motifs = []
         for motif in view.record.motifs:
@@ -158,7 +158,7 @@ class Freshness:
         return motifs
 
     def _fits(self, view: ItemView, motif: Motif, state: SourceState) -> bool:
-        """Whether the sources of a motif are what they were when the bytes were made, and its copies are there."""
+        """Whether a motif's sources have the versions from which the bytes were made, and its copies exist."""
         internal = [one for one in sources_of(motif, view.name, self._templates) if not one.external]
         return all(
             one.name in state.versions
@@ -169,12 +169,12 @@ class Freshness:
     def recorded(self, view: ItemView, motif: Motif, state: SourceState, proven: bool = True) -> Record:
         """The record of an item whose bytes were made by ``motif`` from the sources as in ``state``.
 
-        :param proven: whether these are the bytes that the item has from now on
+        :param proven: whether the item has these bytes from now on
         """
         names = recorded_sources(motif, view.name, self._templates)
         made_from = {name: state.versions[name] for name in names if name in state.versions}
         kept = {} if state.stale else view.record.made_from
-        # of new content nobody has seen yet whether the others make it
+        # new content was not verified with the other motifs yet
         motifs = [
             replace(one, proven=proven) if one == motif else replace(one, proven=one.proven and not state.stale)
             for one in view.record.motifs
@@ -182,7 +182,7 @@ class Freshness:
         return Record(tuple(motifs), {**kept, **made_from})
 
     def without(self, view: ItemView, lost: frozenset[str]) -> Record:
-        """The record of an item without the motifs that read a source that is ``lost``."""
+        """The record of an item without the motifs that read a ``lost`` source."""
         motifs = [
             one for one in view.record.motifs if lost.isdisjoint(internal_sources(one, view.name, self._templates))
         ]
@@ -190,19 +190,19 @@ class Freshness:
 
 
 def with_motifs(view: ItemView, motifs: Iterable[Motif], templates: Templates) -> Record:
-    """The record of an item with only some of its motifs left."""
+    """The record of an item with only these of its motifs."""
     kept = tuple(motifs)
     names = {name for one in kept for name in recorded_sources(one, view.name, templates)}
     return Record(kept, {name: one for name, one in view.record.made_from.items() if name in names})
 
 
 def copies_of(motifs: Iterable[Motif], item: str, templates: Templates) -> Sequence[str]:
-    """The copies that the storage keeps for the runtime alone from which some motifs make an item, each once."""
+    """The hidden copies from which some motifs make an item, each once."""
     return tuple(dict.fromkeys(one.name for one in all_sources(motifs, item, templates) if one.owned))
 
 
 def without_copies(record: Record, item: str, templates: Templates) -> Record:
-    """Returns the record for new bytes: without the copies of the earlier ones."""
+    """Return the record for new bytes: without the copies of the earlier ones."""
     changed = [one for one in record.motifs if one.template in templates and templates[one.template].keeps_copy]
     names = {name for one in changed for name in internal_sources(one, item, templates)}
     motifs = [
@@ -215,7 +215,7 @@ def without_copies(record: Record, item: str, templates: Templates) -> Record:
 
 
 def may_get_stale(view: ItemView, templates: Templates) -> bool:
-    """Whether the sources of an item's bytes could change; otherwise nothing has to be checked."""
+    """Whether the sources of an item's bytes could change; otherwise no check is needed."""
     motifs = _of_relation(view.record.motifs, DERIVED, templates)
     return any(not one.external or one.max_age for one in all_sources(motifs, view.name, templates))
 
@@ -229,7 +229,7 @@ def _is_older(made: str | None, seconds: float) -> bool:
 
 
 def sources_by_name(motifs: Iterable[Motif], item: str, templates: Templates) -> Sequence[str]:
-    """The sources of some motifs that are items of the storage, each once; copies of ours are none."""
+    """The sources of some motifs that are items of the storage, each once, without hidden copies."""
     sources = all_sources(motifs, item, templates)
     return tuple(dict.fromkeys(one.name for one in sources if not one.external and not one.owned))
 
@@ -244,7 +244,7 @@ def _of_relation(motifs: Iterable[Motif], relation: str, templates: Templates) -
 
 
 class _Search:
-    """One comparison: views an item once, and all that its freshness depends on."""
+    """One comparison: views an item once, and all items that its freshness depends on."""
 
     def __init__(self, views: Views, templates: Templates) -> None:
         self._views = views
@@ -253,7 +253,7 @@ class _Search:
         self._stale: dict[str, bool] = {}
 
     def changed(self, item: ItemView) -> frozenset[str]:
-        """The sources of its derived motifs that changed since they were recorded, or are out of date themselves."""
+        """The sources of its derived motifs that changed since they were recorded, or are stale themselves."""
         names = derived_from(item.record.motifs, item.name, self._templates)
         self.find_all(names)
         return frozenset(name for name in names if self._has_changed(name, item.record.made_from.get(name)))
@@ -261,7 +261,7 @@ class _Search:
     def find_all(self, names: Sequence[str]) -> None:
         """View several items.
 
-        :raises ExpansionError: when that would be too many
+        :raises ExpansionError: for more items than the limit
         """
         others = [name for name in dict.fromkeys(names) if name not in self._known]
         if len(self._known) + len(others) > MOST_LOOKED_AT:
@@ -269,18 +269,18 @@ class _Search:
         self._known.update(zip(others, self._views.view_all(others), strict=True))
 
     def find(self, name: str) -> ItemView | None:
-        """The view of an item, which :meth:`find_all` was asked for."""
+        """The view of an item that :meth:`find_all` has viewed."""
         return self._known[name]
 
     def versions(self) -> dict[str, str]:
-        """The versions of all items that were viewed and exist."""
+        """The versions of all viewed items that exist."""
         return {name: one.plain.version for name, one in self._known.items() if one is not None}
 
     def _has_changed(self, source: str, made_from: str | None) -> bool:
         view = self.find(source)
-        if view is None:  # the item is all that is left of it
+        if view is None:  # its bytes exist only in the item
             return False
         if source not in self._stale:
-            self._stale[source] = False  # while it is looked at: it may lead back to itself
+            self._stale[source] = False  # during its check, since it may be its own source
             self._stale[source] = bool(self.changed(view))
         return made_from is not None and (view.plain.version != made_from or self._stale[source])

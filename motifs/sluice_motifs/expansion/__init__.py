@@ -1,1 +1,1 @@
-"""Opening items whose bytes are gone or out of date: they are made once, for all who read them."""
+"""Opening contracted or stale items: their bytes are made once, for all their readers."""

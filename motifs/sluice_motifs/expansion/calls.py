@@ -1,4 +1,4 @@
-"""What a template is given, its item and its sources through the front door, and whether what it makes may be taken."""
+"""The arguments of a template: its item and its sources through the front door; and checks of the bytes it makes."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from sluice_motifs.dependencies.availability import DEEPEST
 from sluice_motifs.storage.records import ItemView, Motif
 from sluice_motifs.storage.shim import Shim
 
-#: Why what was made is not taken.
+#: Why made bytes are not accepted.
 OTHER_BYTES: Final = "other bytes than it had were made"
-#: Bytes after which a motif that may make other bytes than before is stopped: the largest object of Swift.
+#: The most bytes of a motif that need not be exact: the largest object of Swift.
 MOST_BYTES: Final = 5 << 30
 
 
 def proven(pieces: Iterator[bytes], view: ItemView) -> Iterator[bytes]:
-    """``pieces``, the last one only when all together have the size and the digest of the item.
+    """``pieces``, the last one only if all together have the size and the digest of the item.
 
-    :raises ExpansionError: when they have not
+    :raises ExpansionError: when they do not
     """
     plain = view.plain
     digest = hashlib.new(plain.algorithm, usedforsecurity=False)
@@ -44,9 +44,9 @@ def proven(pieces: Iterator[bytes], view: ItemView) -> Iterator[bytes]:
 
 
 def bounded(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """``pieces``, as long as they are no more than an item may have.
+    """``pieces``, as long as they are not larger than an item may be.
 
-    :raises ExpansionError: when they are
+    :raises ExpansionError: when they are larger
     """
     size = 0
     for piece in pieces:
@@ -56,16 +56,16 @@ def bounded(pieces: Iterator[bytes]) -> Iterator[bytes]:
         yield piece
 
 
-#: Stores a copy for an item, in a placement, of so many pieces; the name of the copy.
+#: Stores a copy for an item, in a placement, from pieces; returns the name of the copy.
 Keep = Callable[[ItemView, str, Iterator[bytes]], str]
 
 
 class Call:
     """One expansion or contraction; implements ``TemplateCall``.
 
-    :param chain: the items that are being expanded and wait for what is read, outermost first
-    :param alive: called whenever something came of it: keeps a lease, raises ``ExpansionError`` to end it
-    :param keep: stores a copy, in a call before the bytes go
+    :param chain: the items whose expansions wait for these reads, outermost first
+    :param alive: called on each progress: renews a lease, raises ``ExpansionError`` to end the expansion
+    :param keep: stores a copy, in a call before a contraction
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Call:
         sources = [one for one in template.sources(view.name) if not one.external]
         self._named = {one.name for one in sources}
         self._owned = {one.name for one in sources if one.owned}
-        # what was contracted before copies were kept stands on the version that its source had then
+        # an item that was contracted before copies were kept relies on the version that its source had then
         self._stands_on_source = template.relation == PRESERVING and view.contracted
         self._motif = motif
         self._chain = chain
@@ -145,7 +145,7 @@ class Call:
 
 
 def pieces_of(template: Template, call: Call, motif: Motif) -> Iterator[bytes]:
-    """What ``expand`` yields."""
+    """The pieces that ``expand`` yields."""
     with contained(motif.template):
         for piece in template.expand(call):
             if not isinstance(piece, bytes | bytearray | memoryview):

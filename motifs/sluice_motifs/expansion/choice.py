@@ -1,7 +1,7 @@
-"""Which motif of an item is the cheapest now: it is tried first, the others are the fall-back.
+"""Chooses the cheapest motif of an item: it is tried first, the others are the fall-back.
 
-The cost of a motif is the time that its template took before, per item and byte, longer where the resource it waits for
-is busy; and the time of making its sources that are contracted.
+The cost of a motif is the time that its template took before, per item and byte, longer when the resource that limits
+it is busy; plus the time of making its contracted sources.
 
 The load of this machine, from 0 to 1, is that of its CPUs, its busiest disk and its busiest network link.  Each is a
 mean since the last reading, and a reading is kept for a second.  A link of unknown speed counts as idle.
@@ -22,13 +22,13 @@ from sluice_motifs.dependencies.freshness import Templates, internal_sources
 from sluice_motifs.items import ItemTable
 from sluice_motifs.storage.records import ItemView, Motif
 
-#: Seconds for which a look is kept.
+#: Seconds for which a reading is kept.
 KEPT: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Counters:
-    """What grows: seconds of all CPUs, busy ones of them, busy seconds by disk, seconds of each link's speed."""
+    """Growing totals: seconds of all CPUs, busy ones of them, busy seconds by disk, seconds of each link's speed."""
 
     total: float
     busy: float
@@ -37,7 +37,7 @@ class _Counters:
 
 
 class MachineLoads:
-    """:param clock: seconds; never goes back"""
+    """:param clock: monotonic seconds"""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -88,21 +88,21 @@ def _read() -> _Counters:
     )
 
 
-#: How much of the mean of a template's times is the last one.
+#: The weight of the last value in the mean of a template's times.
 _WEIGHT: Final = 0.2
-#: What a template takes of which nobody knows: seconds, and seconds a byte (100 MB/s).
+#: The cost of a template without measurements: seconds, and seconds a byte (100 MB/s).
 _UNKNOWN: Final = (0.01, 1e-8)
-#: The utilisation from which on waiting does not get longer in this reckoning.
+#: The highest utilisation for which this model still makes the waiting time longer.
 _BUSIEST: Final = 0.95
 
-#: Utilisation by resource (``api.RESOURCES``), from 0 to 1; what is missing is idle.
+#: Utilisation by resource (``api.RESOURCES``), from 0 to 1; a missing one is idle.
 Loads = Callable[[], Mapping[str, float]]
 
 
 class CheapestFirst:
     """Orders motifs by their cost; implements ``Choice``.
 
-    :param loads: those of this machine where none are given
+    :param loads: utilisation; by default that of this machine
     """
 
     def __init__(self, templates: Templates, items: ItemTable, loads: Loads | None = None) -> None:
@@ -119,11 +119,11 @@ class CheapestFirst:
         return sorted(motifs, key=lambda motif: self._cost(view, motif, loads))
 
     def record(self, template: str, size: int, seconds: float) -> None:
-        """A template made so many bytes."""
+        """Record that a template made this many bytes."""
         with self._mutex:
             fixed, each = self._times.get(template, _UNKNOWN)
             error = seconds - fixed - each * size
-            # the part of a short item is the fixed one, of a long one that of its bytes
+            # the time of a short item is mostly the fixed part, that of a long one the part by bytes
             share = each * size / (fixed + each * size)
             fixed = max(1e-6, fixed + _WEIGHT * error * (1 - share))
             each = max(1e-12, each + _WEIGHT * error * share / max(size, 1))

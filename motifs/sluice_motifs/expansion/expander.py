@@ -1,18 +1,18 @@
-"""Making the bytes of an item again.
+"""Expansion of an item: making its bytes.
 
-Motifs are tried in the order that ``choose`` gives, the cheapest first, until one makes the item; those that were
-proven before others.
+Motifs are tried in the order of ``choose``, the cheapest first, until one makes the item; verified motifs
+before others.
 
-* While the sources are what they were when the bytes were made, an exact motif must make the very same bytes: size and
-  digest decide.  The last piece is held back until they are right, so nobody takes wrong bytes for whole ones, and the
-  storage gets none of them.  Any exact motif may be tried then.
-* When a source has changed, only motifs that read it are tried.  What they make, and what an inexact motif makes, is
+* While the sources have the versions from which the bytes were made, an exact motif must make the very same bytes: size
+  and digest decide.  The last piece is held back until they are verified, so no reader takes wrong bytes for whole
+  ones, and the storage gets none of them.  Any exact motif may be tried then.
+* When a source has changed, only motifs that read it are tried.  Their bytes, and those of an inexact motif, are
   the new content of the item (``Shim.replace``).
-* Versions of sources are noted before they are read.  A source that changes while it is read leaves a note that is
-  older than the bytes, so that the item counts as out of date the next time: once too often rather than never.
-* Another motif is tried as long as no byte was passed on, and after that nothing is.  All are tried again when a source
+* Versions of sources are noted before they are read.  If a source changes while it is read, the noted version is
+  older than the bytes, so that the item counts as stale the next time: once too often rather than never.
+* Another motif is tried only while no byte has been passed to readers.  All are tried again when a source
   was changed meanwhile.
-* Readers get the bytes also when the storage does not take them.
+* Readers get the bytes even if the storage refuses them.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ log = logging.getLogger(__name__)
 #: How often motifs are tried while sources change.
 _ROUNDS: Final = 3
 
-#: Puts motifs of an item into the order in which they are tried.
+#: Sorts motifs of an item into the order in which they are tried.
 Choice = Callable[[ItemView, Sequence[Motif]], Sequence[Motif]]
 
 
 def in_written_order(view: ItemView, motifs: Sequence[Motif]) -> Sequence[Motif]:
-    """The choice of who knows nothing about their cost."""
+    """The choice of hosts that measure no costs."""
     return motifs
 
 
 class Expander:
-    """Expands items; its caller holds their leases."""
+    """Expands items; its callers hold their leases."""
 
     def __init__(self, shim: Shim, templates: Templates, choose: Choice = in_written_order) -> None:
         self._shim = shim
@@ -70,13 +70,13 @@ class Expander:
         chain: tuple[str, ...] = (),
         alive: Callable[[], None] = lambda: None,
     ) -> Motif:
-        """Make the bytes of ``view``, for the readers of ``stream`` and into their place; the motif that made them.
+        """Make the bytes of ``view``, for the readers of ``stream`` and the storage; return the motif that made them.
 
-        Somebody who wrote the item meanwhile is newer, and what was made is stored nowhere then.
+        A client's write meanwhile is newer, and the made bytes are then not stored.
 
-        :param state: its sources, looked at with it or after it, and before any of them is read
-        :param alive: called for each piece: keeps a lease, raises ``ExpansionError`` to end it
-        :raises ExpansionError: when no motif makes it, with the reason of each; readers are told the same
+        :param state: its sources, viewed with it or after it, and before any of them is read
+        :param alive: called for each piece: renews a lease, raises ``ExpansionError`` to end the expansion
+        :raises ExpansionError: when no motif makes it, with the reason of each; readers get the same error
         """
         try:
             state = self._with_fresh_sources(view, state, chain, alive)
@@ -93,7 +93,7 @@ class Expander:
                         return motif
                 before, state = state, self._freshness.check_sources(view)
                 if stream.length or state.closure == before.closure:
-                    break  # nothing was changed by somebody else meanwhile
+                    break  # no source was changed meanwhile
         except SluiceError as error:
             failures = [f"{error}"]
         missing = [one.template for one in view.record.motifs if one.template not in self._templates]
@@ -103,9 +103,9 @@ class Expander:
         raise failure
 
     def prove(self, view: ItemView, alive: Callable[[], None]) -> Motif:
-        """Make the bytes of an item that is there, and compare; the motif that made them.
+        """Make the bytes of an item that has them, and compare; return the motif that made them.
 
-        A motif that is not exact has only to make something.
+        A motif that is not exact has only to make some bytes.
 
         :raises ExpansionError: when no motif does
         """
@@ -127,7 +127,7 @@ class Expander:
             return self._choose(view, usable)
         others = [one for one in view.record.motifs if one not in usable and self._is_exact(view, one)]
         chosen = (*self._choose(view, usable), *self._choose(view, others))
-        # one that was never shown to make these bytes may pass on wrong ones, and then no other can be tried
+        # an unverified motif may pass wrong bytes to readers, and then no other motif can be tried
         return sorted(chosen, key=lambda one: not one.proven)
 
     def _lacks_copy(self, motif: Motif) -> bool:
@@ -140,7 +140,7 @@ class Expander:
     def _with_fresh_sources(
         self, view: ItemView, state: SourceState, chain: tuple[str, ...], alive: Callable[[], None]
     ) -> SourceState:
-        """The sources of an item, those that were out of date made anew: else their versions would change soon."""
+        """View the sources of an item; stale ones are made first, else their versions would change soon."""
         made = False
         stale = [name for name in state.changed if state.versions.get(name) == view.record.made_from.get(name)]
         for motif in view.record.motifs:
@@ -162,7 +162,8 @@ class Expander:
         alive: Callable[[], None],
     ) -> None:
         gone = state.gone.intersection(internal_sources(motif, view.name, self._templates))
-        # known before the first byte; of what was contracted without a copy the storage may keep the source's bytes
+        # known before the first byte; for an item contracted without a copy the storage may have kept the source's
+        # bytes
         if gone and not self._lacks_copy(motif):
             raise SourceGone(min(gone))
         same = self._is_exact(view, motif) and not state.stale
@@ -172,14 +173,14 @@ class Expander:
         made = self._pieces(view, motif, (*chain, view.name), alive)
         pieces = _passed_on(proven(made, view) if same else bounded(made), stream, same, alive)
         try:
-            stored = chain_of(tuple(islice(pieces, 1)), pieces)  # readers have the first one before a PUT begins
+            stored = chain_of(tuple(islice(pieces, 1)), pieces)  # readers get the first one before a PUT begins
             if same:
                 self._shim.expand(view, record, stored)
             else:
                 self._shim.replace(view, record, stored)
         except (PeerError, OSError) as error:
             log.warning("`%s` was made again and is not stored: %s", view.name, error)
-        for _ in pieces:  # the storage took no interest in the rest, readers do
+        for _ in pieces:  # the storage stopped reading, readers need the rest
             pass
         if not stream.complete:
             raise ExpansionError("it was not made to its end")
@@ -197,7 +198,7 @@ class Expander:
 
 
 def _passed_on(pieces: Iterator[bytes], stream: SharedStream, same: bool, alive: Callable[[], None]) -> Iterator[bytes]:
-    """``pieces``, which readers of ``stream`` get, too."""
+    """``pieces``, which are also appended to ``stream``."""
     for piece in pieces:
         alive()
         stream.append(piece, same)

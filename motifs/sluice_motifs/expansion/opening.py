@@ -1,11 +1,11 @@
-"""Opening an item: its bytes are there, or are made while the opener reads.
+"""Opening an item: it has its bytes, or they are made while the opener reads.
 
-An open looks at the item and at the versions of its sources, beside each other where it is told which these are.  When
-its bytes are gone or out of date, the opener joins the expansion that is under way in this process, if nothing has
+An open views the item and the versions of its sources, concurrently if the caller names these.  When the item is
+contracted or stale, the opener joins the running expansion of this process, if no version has
 changed since that began; or begins one under the item's lease.  While another process holds the lease, the opener waits
-for what comes of it.
+for the result.
 
-A motif whose source is gone is detached when the bytes of the item are there: they are all that is left.
+A motif whose source no longer exists is detached when the item has its bytes, which exist nowhere else.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ log = logging.getLogger(__name__)
 
 #: Seconds between two views of an item that another process expands.
 RETRY_INTERVAL: Final = 0.1
-#: Seconds for which an opener waits for another process, or for its turn.
+#: Seconds for which an opener waits for another process, or for a free place.
 PATIENCE: Final = 60.0
-#: Seconds after which an expansion is ended.
+#: Seconds after which an expansion is aborted.
 LONGEST: Final = 3600.0
 
-#: Reports an event: its kind (``sluice_core.messages.events``), the space or item that it is about, and a text.
+#: Reports an event: its kind (``sluice_core.messages.events``), its space or item, and a text.
 ReportEvent = Callable[[str, str, str], object]
 
 
 class Observer:
-    """The contract of observers of expansions; the base does nothing."""
+    """The contract of observers of expansions; the base class does nothing."""
 
     def expanded(self, view: ItemView, motif: Motif, seconds: float) -> None:
         """A motif made an item."""
@@ -53,17 +53,17 @@ class Observer:
         """Called when no motif made an item."""
 
     def detached(self, view: ItemView, motifs: tuple[Motif, ...], sources: frozenset[str]) -> None:
-        """Motifs were detached, since these sources do not exist any more."""
+        """Motifs were detached, since these sources no longer exist."""
 
 
 class EventObserver(Observer):
-    """Reports what an operator should know: motifs whose sources are gone, and motifs that made other bytes."""
+    """Reports events for operators: motifs whose sources no longer exist, and motifs that made other bytes."""
 
     def __init__(self, report: ReportEvent) -> None:
         self._report = report
 
     def failed(self, view: ItemView, reason: str) -> None:
-        """Report a failure only when a motif made other bytes: a source that is away may come back."""
+        """Report a failure only when a motif made other bytes: an unreachable source may return."""
         if OTHER_BYTES in reason:
             self._report(MOTIF_MISMATCH, view.name, reason)
 
@@ -79,8 +79,8 @@ class EventObserver(Observer):
 class Opened:
     """An open item; close it.
 
-    :param view: what it is, or was when its expansion began
-    :param expansion: where its bytes come from; None when they are in their place
+    :param view: the item's state, or that at the begin of its expansion
+    :param expansion: makes its bytes; None when the item has them
     """
 
     view: ItemView
@@ -88,25 +88,25 @@ class Opened:
     _openings: Openings
 
     def same(self) -> bool:
-        """Whether its bytes are those that ``view`` describes, and not new content; waits for the first of them.
+        """Whether its bytes are those that ``view`` describes, and not new content; wait for the first of them.
 
-        New content has another size, so that a range of it waits for the whole (``expansion.stream.wait``).
+        New content has another size, so a range of it waits for the whole (``expansion.stream.wait``).
 
         :raises ExpansionError: when they cannot be made
         """
         return self.expansion is None or self.expansion.stream.same()
 
     def read(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
-        """The bytes that are being made, or those from ``start`` to before ``stop``, as soon as they are there.
+        """The bytes that are being made, or those from ``start`` to before ``stop``, as soon as they are made.
 
-        :raises ExpansionError: when they cannot be made, or are in their place
+        :raises ExpansionError: when they cannot be made, or the item has them
         """
         if self.expansion is None:
             raise ExpansionError(f"the bytes of `{self.view.name}` are in their place")
         return self.expansion.stream.read(start, stop)
 
     def close(self) -> None:
-        """Read no more."""
+        """Close the item after reading."""
         if self.expansion is not None:
             self._openings.active.leave(self.expansion)
             self.expansion = None
@@ -114,12 +114,12 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class ExpansionConfig:
-    """What expansions run in.
+    """The collaborators and limits of expansions.
 
-    :param spawn: runs a function beside the caller
-    :param pause: waits so many seconds
-    :param turns: of expansions at a time; those that others wait for need none
-    :param stalled: seconds without a byte after which a template is given up
+    :param spawn: runs a function concurrently with the caller
+    :param pause: waits for a number of seconds
+    :param turns: limits concurrent expansions; those that other expansions wait for need no turn
+    :param stalled: seconds without a byte after which a template is aborted
     """
 
     spawn: Callable[[Callable[[], None]], object] = field(default=lambda work: _thread(work))
@@ -157,15 +157,16 @@ class Openings:
         needed: bool = False,
         sources: Sequence[str] = (),
     ) -> Opened:
-        """The item with its bytes there or on their way.
+        """Open an item that has its bytes, or whose bytes are being made.
 
         :param chain: the items whose expansions wait for this one, outermost first
         :param patience: seconds to wait for an expansion by another process
-        :param needed: its bytes are gone or out of date, as far as the opener knows; so its lease is taken before the
-            first look at it, which saves one
-        :param sources: its sources, as far as the opener knows; where it is ``needed``, they are looked at beside it
-        :raises NotFound: when there is none
-        :raises ExpansionError: when another process takes longer, or its sources cannot be looked at
+        :param needed: the item is contracted or stale, as far as the opener knows; so its lease is acquired before the
+            first view, which saves a view
+        :param sources: its sources, as far as the opener knows; if it is ``needed``, they are viewed concurrently with
+            it
+        :raises NotFound: when the item does not exist
+        :raises ExpansionError: when another process takes longer, or its sources cannot be viewed
         """
         end = self._config.clock() + patience
         if needed and name not in chain and not self.active.has(name):
@@ -190,9 +191,9 @@ class Openings:
                 if lease is not None and (opened := self._begin(name, lease, chain, end)) is not None:
                     return opened
                 if lease is not None:
-                    continue  # somebody was faster
+                    continue  # another opener was faster
             if self._config.clock() >= end:
-                raise ExpansionError(f"`{name}` is being made elsewhere, and not within {patience:g} s")
+                raise ExpansionError(f"another process makes `{name}`, and has not finished within {patience:g} s")
             self._config.pause(RETRY_INTERVAL)
 
     def _acquire(self, name: str) -> Lease | None:
@@ -205,7 +206,7 @@ class Openings:
     def _begin(
         self, name: str, lease: Lease, chain: tuple[str, ...], end: float, sources: Sequence[str] = ()
     ) -> Opened | None:
-        """Begin an expansion under the lease; None when another opener was faster."""
+        """Begin an expansion under the lease; return None when another opener was faster."""
         turns = None if chain else self._config.turns
         begun = False
         if turns is not None and not turns.acquire(name, max(0.0, end - self._config.clock())):
@@ -249,20 +250,20 @@ class Openings:
         else:
             self._config.observer.expanded(active.view, motif, self._config.clock() - start)
         finally:
-            active.stream.fail(ExpansionError(f"`{active.view.name}` cannot be made again"))  # by a fault of ours
+            active.stream.fail(ExpansionError(f"`{active.view.name}` cannot be made again"))  # a bug in the runtime
             self.active.end(active)
             release(self._leases, lease)
             if turns is not None:
                 turns.release(active.view.name)
 
     def _view_at_once(self, name: str, sources: Sequence[str]) -> tuple[ItemView, SourceState] | None:
-        """An item and its sources, beside each other; None when these are unknown, or there is no item."""
+        """View an item and its sources concurrently; return None when these are unknown, or the item does not exist."""
         views = ViewedOnce(self._shim)
         view = views.view_all((name, *sources))[0] if sources else None
         return None if view is None else (view, Freshness(views, self._templates).check_sources(view))
 
     def _view(self, name: str) -> tuple[ItemView, SourceState]:
-        """An item and its sources; motifs are detached whose sources are gone while it is there."""
+        """View an item and its sources; detach motifs whose sources no longer exist while it has its bytes."""
         while True:
             view = find_item(self._shim, name)
             state = self._freshness.check_sources(view)

@@ -1,8 +1,8 @@
-"""Expansions under way in this process: one an item, made once, which all who open the item read at their own pace.
+"""The running expansions of this process: one for each item, which all its openers read at their own pace.
 
-Pieces go to a temporary file, in memory while it is short.  A reader reads behind the maker; a slow reader holds back
-nobody.  The maker says when the bytes are complete, or that they will never be; readers learn that at their next read.
-A maker from whom nothing comes for long is given up by the first reader who notices.
+Pieces are written to a temporary file, in memory while it is short.  A reader reads behind the maker; a slow reader
+delays no other.  The maker marks the bytes as complete, or as failed; readers detect that at their next read.
+A maker that is silent for too long is aborted by the first reader that detects it.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from sluice_motifs.api import ExpansionError
 from sluice_motifs.dependencies.freshness import SourceState
 from sluice_motifs.storage.records import ItemView
 
-#: Bytes that are kept in memory, per expansion.
+#: Bytes of one expansion that are kept in memory.
 IN_MEMORY: Final = 8 << 20
-#: Bytes that a reader takes at once.
+#: Bytes that a reader reads at once.
 PIECE: Final = 256 << 10
-#: Seconds without a byte after which a maker is given up.
+#: Seconds without a byte after which a maker is aborted.
 STALLED: Final = 60.0
 
 
@@ -42,24 +42,24 @@ class SharedStream:
 
     @property
     def length(self) -> int:
-        """Bytes that readers can have by now."""
+        """Bytes that readers can read now."""
         return self._length
 
     @property
     def complete(self) -> bool:
-        """Whether all bytes are there."""
+        """Whether all bytes are written."""
         return self._complete
 
     @property
     def failed(self) -> bool:
-        """Whether there will never be all bytes."""
+        """Whether the bytes will never be complete."""
         return self._failure is not None
 
     def append(self, piece: bytes, same: bool = True) -> None:
-        """More bytes, which readers may have at once.
+        """Append bytes, which readers may read at once.
 
-        :param same: whether they are the bytes that the item had; so of all or of none
-        :raises ExpansionError: when they cannot be kept, or the maker was given up
+        :param same: whether they are the bytes that the item had; the same for all pieces
+        :raises ExpansionError: when they cannot be stored, or the maker was aborted
         """
         with self._changed:
             self._check()
@@ -75,7 +75,7 @@ class SharedStream:
     def finish(self, same: bool = True) -> None:
         """Mark the bytes as complete.
 
-        :raises ExpansionError: when the maker was given up
+        :raises ExpansionError: when the maker was aborted
         """
         with self._changed:
             self._check()
@@ -91,18 +91,18 @@ class SharedStream:
             self._changed.notify_all()
 
     def same(self) -> bool:
-        """Whether the bytes are those that the item had; waits for the first one.
+        """Whether the bytes are those that the item had; wait for the first one.
 
-        :raises ExpansionError: when there will be none
+        :raises ExpansionError: when there will be no bytes
         """
         with self._changed:
             self._wait(lambda: self._same is not None)
             return bool(self._same)
 
     def read(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
-        """The bytes from ``start`` to before ``stop`` as soon as they are there.
+        """The bytes from ``start`` to before ``stop`` as soon as they are written.
 
-        :raises ExpansionError: when they will never be
+        :raises ExpansionError: when they will not be written
         """
         position = start
         while stop is None or position < stop:
@@ -121,7 +121,7 @@ class SharedStream:
             self._wait(lambda: self._complete)
 
     def close(self) -> None:
-        """Close the file when it has no reader any more."""
+        """Close the file once it has no readers."""
         self._file.close()
 
     def _piece(self, position: int, size: int) -> bytes:
@@ -131,7 +131,7 @@ class SharedStream:
             return self._file.read(min(size, max(0, self._length - position)))
 
     def _wait(self, ready: Callable[[], bool]) -> None:
-        """Wait until ``ready``, or until the stream has failed; as long as bytes come."""
+        """Wait until ``ready``, or until the stream has failed; as long as bytes arrive."""
         while not ready() and self._failure is None:
             length = self._length
             if not self._changed.wait(self._stalled) and self._length == length and not self._complete:
@@ -145,9 +145,9 @@ class SharedStream:
 
 @dataclass(slots=True, eq=False)
 class ActiveExpansion:
-    """One expansion; ``view`` is what it makes again, ``users`` are its maker and all who read it.
+    """One expansion; ``view`` is its item, ``users`` are its maker and all its readers.
 
-    :param state: its sources as they were before any of them was read
+    :param state: the item's sources before any of them was read
     """
 
     view: ItemView
@@ -156,25 +156,25 @@ class ActiveExpansion:
     users: int = 2
 
     def serves(self, view: ItemView, state: SourceState) -> bool:
-        """Whether a reader who has just looked may join the expansion: nothing has changed since it began."""
+        """Whether a reader with this view may join the expansion: no version has changed since it began."""
         same = self.view.plain.version == view.plain.version and self.view.record.motifs == view.record.motifs
         return same and self.state.closure == state.closure and not self.stream.failed
 
 
 class ActiveExpansions:
-    """All of them, by item."""
+    """All running expansions, by item."""
 
     def __init__(self) -> None:
         self._mutex = threading.Condition()
         self._active: dict[str, ActiveExpansion] = {}
 
     def has(self, name: str) -> bool:
-        """Whether an expansion of an item is under way."""
+        """Whether an expansion of an item runs."""
         with self._mutex:
             return name in self._active
 
     def join(self, name: str) -> ActiveExpansion | None:
-        """The expansion of an item that is under way; :meth:`leave` it when it is read."""
+        """Join the running expansion of an item; call :meth:`leave` after reading."""
         with self._mutex:
             active = self._active.get(name)
             if active is not None:
@@ -187,7 +187,7 @@ class ActiveExpansions:
             self._active[active.view.name] = active
 
     def end(self, active: ActiveExpansion) -> None:
-        """Mark an expansion as finished: later opens view the item anew."""
+        """Remove a finished expansion: later opens view the item again."""
         self.forget(active)
         self.leave(active)
 
@@ -199,7 +199,7 @@ class ActiveExpansions:
                 self._mutex.notify_all()
 
     def wait(self, active: ActiveExpansion) -> None:
-        """Wait until an expansion cannot be joined any more: its bytes are in their place, or will not be."""
+        """Wait until an expansion cannot be joined any more: its bytes are stored, or never will be."""
         with self._mutex:
             self._mutex.wait_for(lambda: self._active.get(active.view.name) is not active)
 

@@ -1,13 +1,13 @@
-"""Turns of expansions: a process makes so many items at a time, and no tenant takes all of these places.
+"""Turns of expansions: a process runs a limited number at a time, and no tenant takes all of these places.
 
-Theory of operation.  Sources may be slow for as long as ``STALLED`` allows, and whoever owns them decides that.
+Theory of operation.  Sources may be slow for as long as ``STALLED`` allows, which depends on their owners.
 
-* A tenant gets a further place while it holds fewer than :data:`SHARE` times those that are free (dynamic thresholds,
-  Choudhury and Hahne 1998).  Alone it has two thirds of all; the more tenants are busy, the less each may hold.
-* A tenant that holds none does not wait for those who do: it gets a place on top when all are taken, and so may as
+* A tenant gets a further place while it holds fewer than :data:`SHARE` times the free places (dynamic thresholds,
+  Choudhury and Hahne 1998).  Alone it has two thirds of all; the more tenants are busy, the fewer each may hold.
+* A tenant that holds none does not wait for others: it gets an extra place when all are taken; at most as
   many tenants as there are places.
-* A place that becomes free goes to the tenant that holds the fewest, of several to the one that was served longest ago.
-  Within a tenant, who came first is first.
+* A freed place goes to the tenant that holds the fewest; among equal tenants to the one that was served longest ago.
+  Within a tenant, expansions are served first come, first served.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from collections import Counter, deque
 from collections.abc import Callable
 from typing import Final
 
-#: Places that a tenant may hold for each that is free, beyond its first.
+#: Places that a tenant may hold for each free one, beyond its first.
 SHARE: Final = 2
 
 
 class Turns:
-    """:param places: expansions at a time
-    :param tenant_of: whose item it is, by its name
+    """:param places: concurrent expansions
+    :param tenant_of: returns the tenant of an item's name
     """
 
     def __init__(self, places: int, tenant_of: Callable[[str], str]) -> None:
@@ -31,11 +31,11 @@ class Turns:
         self._tenant_of = tenant_of
         self._mutex = threading.Lock()
         self._held: Counter[str] = Counter()
-        #: In the order in which tenants were served last.
+        #: In the order of the last service of each tenant.
         self._waiting: dict[str, deque[threading.Event]] = {}
 
     def acquire(self, name: str, timeout: float) -> bool:
-        """Take a place for an item; False when there is none within ``timeout`` seconds."""
+        """Take a place for an item; return False without one within ``timeout`` seconds."""
         tenant, called = self._tenant_of(name), threading.Event()
         with self._mutex:
             self._waiting.setdefault(tenant, deque()).append(called)
@@ -50,7 +50,7 @@ class Turns:
             return False
 
     def release(self, name: str) -> None:
-        """Give the place of an item back."""
+        """Return the place of an item."""
         tenant = self._tenant_of(name)
         with self._mutex:
             self._free += 1

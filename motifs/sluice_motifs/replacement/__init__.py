@@ -1,1 +1,1 @@
-"""Replacement policies: in which order the items of a space give up their bytes."""
+"""Replacement policies: the order in which the items of a space are contracted."""

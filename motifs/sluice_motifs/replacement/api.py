@@ -5,12 +5,13 @@ nor sizes nor time.  Items are *slots*: places in the caller's item table, small
 ``remove`` or ``evict``.  So the order is kept in typed arrays that grow with the highest slot, and costs some ten
 bytes an item.
 
-``victims`` changes nothing, so that a caller may skip items that must stay.  An item leaves in one of two ways:
+``victims`` changes nothing, so that a caller may skip items that must not be contracted.  An item leaves in one of two
+ways:
 
 * ``evict``: it was contracted as a victim.  A policy that moves on while it searches (CLOCK) moves here, and only here.
 * ``remove``: it was deleted or overwritten, or contracted for another reason than its place in the order.
 
-All operations take constant time, on the average over many; an implementation says what its averages hide.
+All operations take amortized constant time; an implementation documents its expensive cases.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from typing import ClassVar
 
 
 class ReplacementPolicy(ABC):
-    """Base of all policies: keeps which slots there are, and calls the methods that an implementation overrides."""
+    """Base of all policies: keeps the set of slots, and calls the methods that an implementation overrides."""
 
-    #: What a policy is called in a sentence (``policy=lru``), in lower case.
+    #: The policy's name in a sentence (``policy=lru``), in lower case.
     keyword: ClassVar[str]
-    #: One line for whoever chooses.
+    #: One line of help.
     help: ClassVar[str]
     #: Bytes kept for each slot, this class's one byte included, before the spare room of growing arrays.
     slot_bytes: ClassVar[int]
@@ -42,7 +43,7 @@ class ReplacementPolicy(ABC):
         return 0 <= slot < len(self._present) and self._present[slot] == 1
 
     def insert(self, slot: int) -> None:
-        """An item was made or expanded.
+        """Handle an item that was made or expanded.
 
         :raises ValueError: when the slot is in use, or negative
         """
@@ -57,7 +58,7 @@ class ReplacementPolicy(ABC):
         self._insert(slot)
 
     def touch(self, slot: int) -> None:
-        """An item was opened.
+        """Handle an open of an item.
 
         :raises ValueError: when the slot is not in use
         """
@@ -66,7 +67,7 @@ class ReplacementPolicy(ABC):
         self._touch(slot)
 
     def remove(self, slot: int) -> None:
-        """Remove a slot whose item is gone, or was contracted for another reason than its place in the order.
+        """Remove a slot whose item was removed, or contracted for another reason than its place in the order.
 
         :raises ValueError: when the slot is not in use
         """
@@ -76,7 +77,7 @@ class ReplacementPolicy(ABC):
         self._forget(slot)
 
     def evict(self, slot: int) -> None:
-        """An item that ``victims`` yielded was contracted.
+        """Remove a slot that ``victims`` yielded and whose item was contracted.
 
         :raises ValueError: when the slot is not in use
         """
@@ -85,11 +86,11 @@ class ReplacementPolicy(ABC):
         self._forget(slot)
 
     def victims(self) -> Iterator[int]:
-        """All slots, in the order in which they should be contracted; the order stays as it is.
+        """All slots, in the order in which they should be contracted; the order does not change.
 
-        While it is iterated, those that it yielded may be evicted, and nothing else may be changed.
+        During the iteration, yielded slots may be evicted; no other change is allowed.
 
-        :raises RuntimeError: when something else was changed
+        :raises RuntimeError: after another change
         """
         changes = self._changes
         for slot in self._victims():
@@ -99,18 +100,18 @@ class ReplacementPolicy(ABC):
 
     @abstractmethod
     def _grow(self, slots: int) -> None:
-        """Make room for so many slots."""
+        """Extend the arrays to this many slots."""
 
     @abstractmethod
     def _insert(self, slot: int) -> None:
         """Give a place to a slot that has none."""
 
     def _touch(self, slot: int) -> None:  # noqa: B027  not abstract: some policies do not care
-        """Give a better place to a slot; the default leaves it where it is."""
+        """Move a slot to a better place; by default it stays."""
 
     @abstractmethod
     def _remove(self, slot: int) -> None:
-        """Take a slot out of the order."""
+        """Remove a slot from the order."""
 
     def _evict(self, slot: int) -> None:
         """Remove a victim from the order."""
@@ -118,7 +119,7 @@ class ReplacementPolicy(ABC):
 
     @abstractmethod
     def _victims(self) -> Iterator[int]:
-        """As ``victims``; slots that it yielded may be evicted meanwhile."""
+        """As ``victims``; yielded slots may be evicted meanwhile."""
 
     def _check(self, slot: int) -> None:
         if slot not in self:

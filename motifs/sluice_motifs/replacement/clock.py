@@ -2,18 +2,18 @@
 
 Theory of operation
 
-* Slots lie in a ring, each with a bit that ``touch`` sets.  A *hand* points at one of them.
-* A victim is searched from the hand on.  A slot whose bit is set loses the bit and is passed, which is its second
-  chance; one whose bit is not set is the victim, and the hand stands behind it.  A new slot comes right before the
+* Slots form a ring, each with a bit that ``touch`` sets.  A *hand* points at one of them.
+* A victim is searched from the hand on.  A slot whose bit is set loses the bit and is skipped, which is its second
+  chance; a slot without the bit is the victim, and the hand moves behind it.  A new slot is inserted right before the
   hand.
 * So the order of victims is known beforehand: from the hand on those without the bit, then, a turn later, the others.
-* ``victims`` yields this order and leaves hand and bits alone, since nobody knows yet what will be skipped.  ``evict``
-  then moves the hand to the victim as the search would have done.  Skipped slots that the hand passes on its way wait
-  for its next turn.
+* ``victims`` yields this order and does not change hand and bits, since the caller may skip slots.  ``evict``
+  then moves the hand to the victim as the search would have done.  Slots that the caller skipped wait
+  for the hand's next turn.
 
-``evict`` costs a step for each slot that the hand passes.  A step takes away a bit, which a ``touch`` paid for, or
-passes a slot that the caller has skipped.  ``victims`` remembers the slots with a bit that it passed, 4 bytes each,
-until it is done.
+``evict`` costs a step for each slot that the hand passes.  A step clears a bit that a ``touch`` has set, or
+passes a slot that the caller has skipped.  ``victims`` keeps the slots with a bit that it passed, 4 bytes each,
+until it ends.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from sluice_motifs.replacement.linked_lists import LinkedLists
 
 
 class Clock(ReplacementPolicy):
-    """What was not opened since the hand passed it is contracted first.  10 bytes a slot: a ring and the bit in a
-    byte."""
+    """The items that were not opened since the hand passed them are contracted first.  10 bytes a slot: a ring and the
+    bit in a byte."""
 
     keyword: ClassVar[str] = "clock"
-    help: ClassVar[str] = "what was not opened since it was last passed over goes first"
+    help: ClassVar[str] = "items not opened since the hand last passed them are contracted first"
     slot_bytes: ClassVar[int] = 10
 
     def __init__(self) -> None:

@@ -10,10 +10,10 @@ from sluice_motifs.replacement.linked_lists import LinkedLists
 
 
 class Fifo(ReplacementPolicy):
-    """What was expanded first is contracted first, opened or not.  9 bytes a slot: one list."""
+    """The items that were expanded first are contracted first, opened or not.  9 bytes a slot: one list."""
 
     keyword: ClassVar[str] = "fifo"
-    help: ClassVar[str] = "what was expanded first goes first"
+    help: ClassVar[str] = "items expanded first are contracted first"
     slot_bytes: ClassVar[int] = 9
 
     def __init__(self) -> None:

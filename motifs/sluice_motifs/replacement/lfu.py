@@ -3,13 +3,13 @@
 Theory of operation
 
 * Each slot has a counter of opens, from 1 to 255.  Slots with the same counter are in one list, in the order in which
-  they came into it: among equally frequent ones the one that was opened last stays longest.  ``touch`` moves a slot to
-  the end of the next list.
-* *Ageing*: after eight opens for each slot that is kept, at least 255, all counters are halved, as TinyLFU does
-  in its reset (Einziger, Friedman, Manes: "TinyLFU", ACM Transactions on Storage 13, 2017); else what was popular once
-  would stay for ever.
-* Halving is cheap.  Counters are bytes, and a table translates all of them at once in C.  List 2k and after it list 2k
-  + 1 become list k, by a few links; 1 stays 1.  So the order of victims is the same before and after.
+  they were appended: among equally frequent slots, the one that was opened last is contracted last.  ``touch`` moves a
+  slot to the end of the next list.
+* *Ageing*: after eight opens for each slot, at least 255, all counters are halved, as TinyLFU does
+  in its reset (Einziger, Friedman, Manes: "TinyLFU", ACM Transactions on Storage 13, 2017); otherwise formerly popular
+  items would stay forever.
+* Halving is cheap.  Counters are bytes, and a table translates all of them at once in C.  Lists 2k and 2k + 1, in this
+  order, become list k, by a few links; 1 stays 1.  So the order of victims is the same before and after.
 
 A halving costs at most 254 joins and a pass over one byte a slot, less than a step for each open before it.
 """
@@ -23,16 +23,16 @@ from sluice_motifs.replacement.api import ReplacementPolicy
 from sluice_motifs.replacement.linked_lists import LinkedLists
 
 MOST: Final = 255
-#: Opens for each slot that is kept, between two halvings.
+#: Opens for each slot between two halvings.
 OPENS_A_SLOT: Final = 8
 _HALF: Final = bytes(max(count // 2, min(count, 1)) for count in range(MOST + 1))
 
 
 class Lfu(ReplacementPolicy):
-    """What was opened least often is contracted first.  10 bytes a slot: lists by counter, and the counter."""
+    """Items that were opened least often are contracted first.  10 bytes a slot: lists by counter, and the counter."""
 
     keyword: ClassVar[str] = "lfu"
-    help: ClassVar[str] = "what was opened least often goes first; old opens count less"
+    help: ClassVar[str] = "items opened least often are contracted first; old opens count less"
     slot_bytes: ClassVar[int] = 10
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
 """Doubly linked lists of slots in two arrays, for policies that keep an order.
 
-A slot is in at most one list.  Lists are rings: the slot before the first one is the last one, so a list needs nothing
-but its first slot, two lists are joined by four links, and turning a ring (CLOCK) means to choose another first slot.
+A slot is in at most one list.  Lists are rings: the slot before the first one is the last one, so a list needs only
+its first slot, two lists are joined by four links, and turning a ring (CLOCK) means to choose another first slot.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Iterator
 from typing import Final
 
-#: What an empty list has as its first slot.
+#: The first slot of an empty list.
 NONE: Final = -1
 
 
@@ -36,15 +36,15 @@ class LinkedLists:
         return self._first[number]
 
     def after(self, slot: int) -> int:
-        """The slot that follows in the ring, which is the same one when it is alone."""
+        """The slot that follows in the ring; the same one when it is alone."""
         return self._after[slot]
 
     def before(self, slot: int) -> int:
-        """The slot that precedes in the ring, which is the same one when it is alone."""
+        """The slot that precedes in the ring; the same one when it is alone."""
         return self._before[slot]
 
     def append(self, slot: int, number: int = 0) -> None:
-        """Put a slot that is in no list at the end of one."""
+        """Append a slot that is in no list to a list."""
         first = self._first[number]
         if first == NONE:
             self._first[number] = self._after[slot] = self._before[slot] = slot
@@ -54,7 +54,7 @@ class LinkedLists:
         self._before[slot], self._after[slot] = last, first
 
     def remove(self, slot: int, number: int = 0) -> None:
-        """Take a slot out of the list that it is in; the next one is first when it was."""
+        """Remove a slot from its list; if it was the first one, the next one becomes first."""
         before, after = self._before[slot], self._after[slot]
         if after == slot:
             self._first[number] = NONE
@@ -64,11 +64,11 @@ class LinkedLists:
             self._first[number] = after
 
     def turn(self, slot: int, number: int = 0) -> None:
-        """Make a slot of a list the first one of it; those that were before it come last, in their order."""
+        """Make a slot of a list its first one; the slots before it become the last ones, in their order."""
         self._first[number] = slot
 
     def move_all(self, source: int, target: int) -> None:
-        """Put all slots of one list at the end of another, in their order; the first list is empty then."""
+        """Append all slots of one list to another, in their order; the first list is empty then."""
         moved, first = self._first[source], self._first[target]
         if moved == NONE or source == target:
             return
@@ -81,7 +81,7 @@ class LinkedLists:
         self._after[end], self._before[first] = first, end
 
     def slots(self, number: int = 0) -> Iterator[int]:
-        """The slots of a list in order; those that were yielded may be removed meanwhile."""
+        """The slots of a list in order; yielded slots may be removed meanwhile."""
         slot = self._first[number]
         if slot == NONE:
             return

@@ -8,11 +8,11 @@ from sluice_motifs.replacement.fifo import Fifo
 
 
 class Lru(Fifo):
-    """What was not opened for the longest time is contracted first.  9 bytes a slot: one list, in the order of
-    opens."""
+    """The items that were not opened for the longest time are contracted first.  9 bytes a slot: one list, in the order
+    of opens."""
 
     keyword: ClassVar[str] = "lru"
-    help: ClassVar[str] = "what was not opened for the longest time goes first"
+    help: ClassVar[str] = "items not opened for the longest time are contracted first"
 
     def _touch(self, slot: int) -> None:
         self._order.remove(slot)

@@ -1,8 +1,8 @@
-"""Any item, by chance.
+"""A random order.
 
-The slots lie in an array whose order is a uniformly random permutation, and victims are taken from its end.  A new
-slot goes to the end and changes places with one that is drawn among all, itself included; the last slot fills the gap
-of one that leaves.  Both keep every permutation equally likely, so no draw is needed when victims are asked for, and
+The slots are in an array whose order is a uniformly random permutation, and victims are taken from its end.  A new
+slot is appended and swapped with one that is drawn among all, itself included; the last slot fills the gap
+of a removed one.  Both keep every permutation equally likely, so ``victims`` draws nothing, and
 two iterations agree.
 """
 

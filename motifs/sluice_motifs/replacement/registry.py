@@ -1,4 +1,4 @@
-"""Which replacement policies there are, in one literal list."""
+"""The replacement policies, in one literal list."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BUILT_IN: Final[tuple[type[ReplacementPolicy], ...]] = (Lru, Lfu, Fifo, Clock, S
 def create_policy(keyword: str) -> ReplacementPolicy:
     """A new policy without slots.
 
-    :raises CallerError: when none is called so
+    :raises CallerError: for an unknown keyword
     """
     policies = {policy.keyword: policy for policy in BUILT_IN}
     if keyword not in policies:

@@ -2,15 +2,15 @@
 
 Theory of operation
 
-* Four lists in the order of opens.  A new slot comes to the end of the lowest one, an opened one to the end of the
+* Four lists in the order of opens.  A new slot is appended to the lowest one, an opened one to the
   next higher one, at most the highest.
 * Each of the three higher lists holds at most a quarter of all slots, at least one.  From a list that is too long the
-  slot that was not opened for the longest time goes to the end of the list below.  A quarter of the slots stands for
+  slot that was not opened for the longest time moves to the end of the list below.  A quarter of the slots stands for
   the quarter of the bytes in the paper, since a policy knows no sizes.
-* Victims come from the lowest list first.  One that falls down a list keeps its place in that order, so it does not
-  matter when lists are cut: after ``insert`` and ``touch``, never while victims are iterated.
+* Victims come from the lowest list first.  A slot that moves down a list keeps its place in that order, so the time of
+  these moves does not matter: after ``insert`` and ``touch``, never while victims are iterated.
 
-``insert`` and ``touch`` let at most one slot fall from each list, and at most six more for four slots that left before.
+``insert`` and ``touch`` move at most one slot down from each list, and at most six more for four slots removed before.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ SEGMENTS: Final = 4
 
 
 class S4Lru(ReplacementPolicy):
-    """What was opened once goes before what was opened again.  10 bytes a slot: four lists, and which one it is in."""
+    """Items opened once are contracted before those opened again.  10 bytes a slot: four lists, and the slot's list."""
 
     keyword: ClassVar[str] = "s4lru"
-    help: ClassVar[str] = "what was opened once goes before what was opened again, in four steps"
+    help: ClassVar[str] = "items opened once are contracted before those opened again, in four steps"
     slot_bytes: ClassVar[int] = 10
 
     def __init__(self) -> None:

@@ -1,2 +1,2 @@
-"""Spaces that are kept below a size: what they hold, how a size is divided, what is contracted and what is filled
-again."""
+"""Spaces that are kept below a target size: their contents, the division of a target, contractions and
+refills."""

@@ -2,12 +2,12 @@
 
 Theory of operation
 
-* What the runtime's item table tells waits in a queue, in its order, for the one thread that has the keeper.  What it
-  decides is done by a few others, whose number is the budget.
-* All spaces are looked at each second, and one that has just grown above its target at once: else it would hold what
-  comes in a second too much.
+* The events of the runtime's item table wait in a queue, in their order, for the one thread that uses the keeper.  A
+  few other threads, whose number is the budget, run the jobs that it starts.
+* All spaces are checked each second, and a space that has just grown above its target at once: otherwise it would
+  exceed the target by the bytes of a second.
 * Every daemon keeps the figures of all spaces, and one owns each space, by a lease.  Only the owner contracts and
-  fills, so two never work against each other, and another one takes over with what it knows already.
+  fills, so two daemons never work against each other, and another daemon takes over with the figures that it has.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from sluice_motifs.storage.shim import Lease, Leases
 
 log = logging.getLogger(__name__)
 
-#: Seconds between two looks at all spaces.
+#: Seconds between two checks of all spaces.
 PERIOD: Final = 1.0
-#: Seconds after which it is reported again that nothing has changed; below ``sluice_motif_control.spaces.LIFE``.
+#: Seconds after which an unchanged state is reported again; below ``sluice_motif_control.spaces.LIFE``.
 REPORT_AGAIN: Final = 5.0
-#: States in which more bytes than before change nothing.
+#: States that more bytes do not change.
 _STUCK: Final = (ABOVE, THRASHING, SUSPENDED)
 
 
@@ -65,11 +65,11 @@ class SpaceController:
         #: Spaces to be checked once no event waits: many contractions end together.
         self._changed: dict[str, SpaceItems] = {}
         self._owned: dict[str, Lease] = {}
-        #: When the lease of a space is to be renewed, or asked for again.
+        #: When the lease of a space is to be renewed, or tried again.
         self._due: dict[str, float] = {}
-        #: What each space that is owned here was when it was looked at last.
+        #: The state of each space that is owned here, at its last check.
         self.statuses: dict[str, SpaceStatus] = {}
-        #: What was reported last, apart from the time, and when to report it again.
+        #: The last report without its time, and when to report it again.
         self._reported: list[SpaceStatus] = []
         self._report_due = 0.0
         self._stopping = threading.Event()
@@ -81,7 +81,7 @@ class SpaceController:
         self._thread.start()
 
     def stop(self) -> None:
-        """Finish what is under way, and leave the spaces to others."""
+        """Wait for running jobs, and release the spaces."""
         self._stopping.set()
         self._events.put(lambda: None)
         self._thread.join()
@@ -90,7 +90,7 @@ class SpaceController:
             release(self._leases, lease)
 
     def space_of(self, name: str) -> dict[str, Any]:
-        """What is known of the space of an item; empty when it has none, or another daemon owns it."""
+        """The state of an item's space; empty without one, or when another daemon owns it."""
         slot = self._runtime.items.slot(name)
         space = None if slot is None else self._keeper.space_of(slot)
         status = None if space is None else self.statuses.get(space.rule.path)
@@ -114,7 +114,7 @@ class SpaceController:
         self._events.put(self._keeper.scanned)
 
     def closed(self, name: str) -> None:
-        """Note that an item was closed; may be called in any thread."""
+        """Handle the close of an item; may be called in any thread."""
         slot = self._runtime.items.slot(name)
         if slot is not None:
             self._events.put(partial(self._close, slot))
@@ -122,7 +122,7 @@ class SpaceController:
     # From here on: in the one thread
 
     def process_event(self, seconds: float) -> bool:
-        """Process the next event; False when there is none within so many seconds."""
+        """Process the next event; return False without one within this many seconds."""
         try:
             work = self._events.get(timeout=seconds) if seconds > 0 else self._events.get_nowait()
         except queue.Empty:
@@ -138,7 +138,7 @@ class SpaceController:
     def step(self) -> None:
         """Read the policies, check all spaces, and report those that this daemon owns.
 
-        :raises PeerError: when Redis is away
+        :raises PeerError: when Redis is unreachable
         """
         self._keeper.update()
         statuses = {}
@@ -166,7 +166,7 @@ class SpaceController:
                 self.step()
             except PeerError as error:
                 log.warning("spaces: %s", error)
-            except Exception:  # a fault must not end the keeping of all spaces
+            except Exception:  # a bug must not stop the thread
                 log.exception("spaces are not kept for a moment")
 
     def _report(self, statuses: Sequence[SpaceStatus]) -> None:

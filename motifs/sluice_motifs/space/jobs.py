@@ -1,4 +1,4 @@
-"""Contractions and refills under way, and items that wait because their bytes had to stay."""
+"""Running contractions and refills, and items that wait since they could not be contracted."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from sluice_motifs.space.space_index import Place
 
 log = logging.getLogger(__name__)
 
-#: Seconds for which an item is left alone whose bytes had to stay: to find that may take a whole expansion.  Each time
-#: that they have to again it is twice as long, up to the second figure.
+#: Seconds for which an item is skipped that could not be contracted: to detect that may take a whole expansion.  The
+#: time doubles with each further refusal, up to the second figure.
 PARKED: Final = 60.0
 LONGEST: Final = 3600.0
-#: Items that are left alone at a time.
+#: The most items that are skipped at a time.
 MOST_PARKED: Final = 100_000
-#: Seconds for which the end of a process waits for its jobs; a refill may take as long as its source does.
+#: Seconds for which a stopping process waits for its jobs; a refill may take as long as its source needs.
 LAST_JOBS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
     """
-    :param fills: whether bytes are made in advance; else they are given up
-    :param work: does it; its answer is the outcome
+    :param fills: whether the item is expanded; else it is contracted
+    :param work: runs the job; returns the outcome
     """
 
     slot: int
@@ -44,7 +44,7 @@ class Job:
 @dataclass(frozen=True, slots=True)
 class Finished:
     """:param outcome: as of ``Contractor.contract``; empty when it failed, with the reason
-    :param refused: whether the bytes had to stay; else whoever had to be asked was away, say
+    :param refused: whether the item must not be contracted; else the reason is temporary, as an unreachable peer
     """
 
     job: Job
@@ -54,22 +54,22 @@ class Finished:
 
 
 def perform(job: Job) -> Finished:
-    """Do a job, in the caller's thread."""
+    """Run a job in the caller's thread."""
     try:
         return Finished(job, job.work())
     except SluiceError as error:
         return Finished(job, reason=str(error), refused=isinstance(error, NotContractible))
-    except Exception:  # the storage may raise anything, and somebody waits for the end of the job
+    except Exception:  # the storage may raise any exception, and the job must end
         log.exception("`%s` is not %s", job.name, "filled" if job.fills else "contracted")
         return Finished(job, reason="a fault of ours, see the log")
 
 
 class Jobs:
-    """The jobs that are under way: a bounded number of each kind, so that no contraction waits for a slow source.
+    """The running jobs: a bounded number of each kind, so that no contraction waits for a slow source.
 
-    :param contractions: at a time
-    :param refills: at a time
-    :param run: begins a job
+    :param contractions: concurrent ones
+    :param refills: concurrent ones
+    :param run: starts a job
     """
 
     def __init__(self, contractions: int, refills: int, run: Callable[[Job], None]) -> None:
@@ -82,7 +82,7 @@ class Jobs:
         return len(self._by_slot)
 
     def free(self, fills: bool) -> int:
-        """The number of jobs of a kind that may still be begun."""
+        """The number of jobs of a kind that may still be started."""
         most = self._refills if fills else self._contractions
         return most - sum(one.fills == fills for one in self._by_slot.values())
 
@@ -91,23 +91,23 @@ class Jobs:
         return self._by_slot.get(slot)
 
     def of(self, place: Place, fills: bool) -> Iterator[Job]:
-        """The jobs of a part that fill it, or contract."""
+        """The jobs of a part that fill, or that contract."""
         return (one for one in self._by_slot.values() if one.place is place and one.fills == fills)
 
     def begin(self, job: Job) -> None:
-        """Begin a job."""
+        """Start a job."""
         self._by_slot[job.slot] = job
         self._run(job)
 
     def end(self, job: Job) -> None:
-        """Record what a job did."""
+        """Record the result of a job."""
         self._by_slot.pop(job.slot, None)
 
 
 class JobThreads:
-    """Runs each job in a thread that does not outlive the process.
+    """Runs each job in a daemon thread.
 
-    :param finished: told of each job, in its thread
+    :param finished: called with each job, in its thread
     """
 
     def __init__(self, finished: Callable[[Finished], None]) -> None:
@@ -115,13 +115,13 @@ class JobThreads:
         self._threads: set[threading.Thread] = set()
 
     def run(self, job: Job) -> None:
-        """Begin a job."""
+        """Start a job."""
         thread = threading.Thread(target=self._perform, args=(job,), name="motif space", daemon=True)
         self._threads.add(thread)
         thread.start()
 
     def stop(self) -> None:
-        """Wait for those that are under way, :data:`LAST_JOBS` at most: what is cut off leaves its item contracted."""
+        """Wait for the running jobs, :data:`LAST_JOBS` at most: a job that is cut off leaves its item contracted."""
         end = time.monotonic() + LAST_JOBS
         for thread in list(self._threads):
             thread.join(max(0.0, end - time.monotonic()))
@@ -135,20 +135,20 @@ class Parking:
     """Items that are out of the order of their part for a while."""
 
     def __init__(self) -> None:
-        #: A heap; what comes second keeps the order of those that are due together.
+        #: A heap; the second element keeps the order of items that are due together.
         self._waiting: list[tuple[float, int, int, str, Place]] = []
         self._count = 0
-        #: Which entry of the heap counts, by slot: an item may have been in the order since, and left alone again.
+        #: The valid entry of the heap, by slot: an item may have been in the order since, and parked again.
         self._counts: dict[int, int] = {}
-        #: How often the bytes of an item had to stay, by slot.
+        #: The number of refusals of an item, by slot.
         self._refusals: dict[int, int] = {}
 
     def refusals(self, slot: int) -> int:
-        """How often the bytes of an item had to stay, as far as it was not changed since."""
+        """The number of refusals of an item since its last change."""
         return self._refusals.get(slot, 0)
 
     def put(self, slot: int, name: str, number: int, place: Place, now: float, refused: bool) -> None:
-        """Leave an item alone for a while; when too many are, it is only moved in the order."""
+        """Park an item for a while; beyond the limit it is only moved in the order."""
         if len(self._waiting) >= MOST_PARKED or not place.part.park(number):
             place.part.touch(number)
             return
@@ -161,7 +161,7 @@ class Parking:
         heapq.heappush(self._waiting, (now + seconds, self._count, slot, name, place))
 
     def forget(self, slot: int) -> None:
-        """An item is not what was refused any more."""
+        """Remove an item that has changed since it was refused."""
         self._refusals.pop(slot, None)
 
     def due(self, now: float) -> Iterator[tuple[int, str, Place]]:

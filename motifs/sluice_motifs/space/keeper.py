@@ -1,15 +1,15 @@
-"""Decides what spaces contract and fill, and begins it: for daemons, mounts and databases.
+"""Decides which items spaces contract and fill, and starts the jobs: for daemons, mounts and databases.
 
 Theory of operation
 
-* The runtime's item table tells of each change and open; whoever has the keeper hands that on in its order, and calls
+* The runtime's item table reports each change and open; the keeper's host passes that on in its order, and calls
   all methods one after the other: in a thread of their own (``controller``), or under a lock.
-* What is under way (``Jobs``) counts as done already, so that a check never begins too much.
-* An item whose bytes must stay leaves the order for a while, and longer each time, so that it is not judged again each
-  second, nor proven each minute.
-* Nothing is filled before a scan (``Runtime.restart``) has found all items: a space that seems empty would be filled
+* Running ``Jobs`` count as done, so that a check never starts too many.
+* An item that cannot be contracted leaves the order for a while, and longer each time, so that it is not checked each
+  second, nor verified each minute.
+* No item is filled before a scan (``Runtime.restart``) has found all items: a space that seems empty would be filled
   beyond its target.
-* What a client or the API contracts is not filled again before somebody reads it.
+* An item that a client or the API contracts is not filled again before it is read.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ from sluice_motifs.space.space_items import ABOVE, CONTRACTING, FILLING, KEPT, S
 
 log = logging.getLogger(__name__)
 
-#: Spare space is filled up to this part of the target, so that what is made is not given up for the next new item.
+#: Free space is filled up to this part of the target, so that the expanded items are not contracted for the next new
+#: one.
 FILLED: Final = 0.9
-#: Seconds within which an item that is read again was contracted too early, and the share of all seconds that such
+#: Seconds within which a read shows that an item was contracted too early, and the share of all seconds that such
 #: reads may take.
 WINDOW: Final = 300.0
 SHARE: Final = 0.01
@@ -54,13 +55,13 @@ def _ignore(*args: object) -> None:
 class SpaceConfig:
     """The collaborators and limits of a keeper of spaces.
 
-    :param guard: why nothing may be contracted now; empty when it may
-    :param in_use: whether somebody has an item open, whose bytes stay for that long
-    :param report: takes the status of the spaces that are owned here; raises PeerError
-    :param clock: seconds; never goes back
+    :param guard: returns why no item may be contracted now; empty when items may
+    :param in_use: whether an item is open, and must keep its bytes for that time
+    :param report: writes the status of the spaces that are owned here; raises PeerError
+    :param clock: monotonic seconds
     :param now: unix seconds
-    :param contractions: at a time
-    :param refills: at a time
+    :param contractions: concurrent ones
+    :param refills: concurrent ones
     :param window: seconds, and share of all seconds, that re-expansions may take: as of ``ThrashingGuard``
     """
 
@@ -78,7 +79,7 @@ class SpaceConfig:
 
 @dataclass(slots=True)
 class _SpaceCheck:
-    """What one check of a space showed."""
+    """The result of one check of a space."""
 
     suspended: str = ""
     allowed: int | None = None
@@ -92,7 +93,7 @@ class _SpaceCheck:
 class SpaceKeeper:
     """Implements ``ItemWatcher``.
 
-    :param run: begins a job, whose end is to be told (:meth:`finish`)
+    :param run: starts a job; :meth:`finish` is to be called at its end
     """
 
     def __init__(self, runtime: Runtime, rules: SpaceRules, run: Callable[[Job], None], config: SpaceConfig):
@@ -103,7 +104,7 @@ class SpaceKeeper:
         self._config = config
         self._parking = Parking()
         self._contracted: set[str] = set()
-        #: Whether all items are known, so that what seems spare is.
+        #: Whether all items are known, so that the free space is known, too.
         self._may_fill = False
 
     # ItemWatcher
@@ -118,7 +119,7 @@ class SpaceKeeper:
         place = self._index.place(slot)
         if place is None or before is None or after is None or not before.expanded or after.expanded:
             return
-        # what the owner did not choose was asked for, or is out of date: making it again is not for a target's sake
+            # the owner did not choose it: a caller contracted it, or it is stale; the target does not need it again
         if as_victim or not place.space.owned:
             place.space.thrashing.contracted(name, before.size, now)
 
@@ -139,7 +140,7 @@ class SpaceKeeper:
     # Decisions
 
     def update(self) -> None:
-        """Read the policies anew, and put items that were parked for long enough back into the order."""
+        """Read the policies again, and put items that were parked for long enough back into the order."""
         self._index.update(self._config.clock())
         for slot, name, place in self._parking.due(self._config.clock()):
             if self._is_same(slot, name, place):
@@ -157,13 +158,13 @@ class SpaceKeeper:
             place.part.keep_out(self._index.number(slot))
 
     def unpark(self, slot: int) -> None:
-        """Reconsider an item that was left alone: it may have been in use when it was judged."""
+        """Reconsider a parked item: it may have been in use when it was refused."""
         place = self._index.place(slot)
         if place is not None and self._parking.refusals(slot) < 2:
             place.part.unpark(self._index.number(slot))
 
     def keep(self, space: SpaceItems) -> None:
-        """Begin what brings a space to its target, as far as there are free turns; say how it stands."""
+        """Start the jobs that bring a space to its target, as far as turns are free; return its state."""
         limit = space.thrashing.limit(self._config.clock())
         check = _SpaceCheck(self._config.guard(), limit.allowed)
         for part, target in space.targets():
@@ -173,7 +174,7 @@ class SpaceKeeper:
         self._conclude(space, check, str(limit))
 
     def finish(self, finished: Finished) -> SpaceItems | None:
-        """Record what a job did; the space to check again at once, if any."""
+        """Record the result of a job; return the space to check again at once, if any."""
         job = finished.job
         self.jobs.end(job)
         if not self._is_same(job.slot, job.name, job.place):
@@ -182,7 +183,7 @@ class SpaceKeeper:
         if job.fills:
             if finished.reason:
                 log.info("`%s` is not made in advance: %s", job.name, finished.reason)
-            job.place.part.keep_out(number)  # what was made and could not be stored is not made again and again
+            job.place.part.keep_out(number)  # an item that cannot be stored is not made again
         elif finished.reason:
             space.refused = finished.reason
             self._parking.put(job.slot, job.name, number, job.place, self._config.clock(), finished.refused)
@@ -190,7 +191,7 @@ class SpaceKeeper:
             self._contracted.add(space.rule.path)
             text = f"`{job.name}` is the first to give up its bytes, {job.size} of them"
             self._config.report_event(MOTIF_CONTRACTED, space.rule.path, text)
-        elif finished.outcome != CONTRACTED:  # somebody works at it, and does so for a while
+        elif finished.outcome != CONTRACTED:  # another process has its lease, and may for a while
             job.place.part.touch(number)
             return None
         return space
@@ -220,7 +221,7 @@ class SpaceKeeper:
                 self._fill(place, number)
 
     def _under_way(self, place: Place, fills: bool) -> int:
-        """Bytes of jobs whose items are unchanged; the results of others were reported and are counted."""
+        """Bytes of jobs whose items are unchanged; the other results were reported and are counted."""
         jobs = ((job, self._index.state(job.slot)) for job in self.jobs.of(place, fills))
         return sum(job.size for job, state in jobs if state is not None and state.expanded != fills)
 
@@ -242,7 +243,7 @@ class SpaceKeeper:
             self._config.report_event(MOTIF_THRASHING, space.rule.path, space.reason)
 
     def _contract(self, place: Place, number: int) -> int:
-        """Begin a contraction; its bytes."""
+        """Start a contraction; return its bytes."""
         verify = place.space.rule.verify
         return self._begin(place, number, False, lambda name: self._runtime.contract(name, verify))
 
@@ -257,7 +258,7 @@ class SpaceKeeper:
         slot = place.part.slot(number)
         name, state = self._runtime.items.name(slot), self._index.state(slot)
         if name is None or state is None:
-            return 0  # it is gone, which will be told
+            return 0  # the item was removed, which the table will report
         self.jobs.begin(Job(slot, name, state.size, place, fills, lambda: work(name)))
         return state.size
 

@@ -10,7 +10,7 @@ from sluice_core.messages.elasticity import Membership, Space, SpacePart
 from sluice_motifs.contraction.preparation import HEAD
 from sluice_motifs.replacement.registry import create_policy
 
-#: The target of a space without one: nothing is contracted for its sake, and nothing is filled.
+#: The target of a space without one: its items are neither contracted nor filled.
 UNLIMITED: Final = 2**62
 #: The path of the space.
 PATH: Final = ""
@@ -19,9 +19,9 @@ PATH: Final = ""
 class OneSpace:
     """Implements ``SpaceRules``; :meth:`change` may be called at any time, from any thread.
 
-    :param target: plain bytes of expanded items; None for any number
+    :param target: plain bytes of expanded items; None: no target
     :param policy: keyword of a replacement policy
-    :raises CallerError: when there is no such policy, or the target is negative
+    :raises CallerError: for an unknown policy, or a negative target
     """
 
     def __init__(self, target: int | None, policy: str) -> None:
@@ -29,7 +29,7 @@ class OneSpace:
 
     @property
     def target(self) -> int | None:
-        """Plain bytes; None for any number."""
+        """Plain bytes; None without a target."""
         target = self._member.space.target_size
         return None if target == UNLIMITED else target
 
@@ -39,12 +39,12 @@ class OneSpace:
         return self._member.space.policy
 
     def fits(self, size: int) -> bool:
-        """Whether an item of so many bytes is ever within the target."""
+        """Whether an item of this size can fit the target."""
         return size <= self._member.space.target_size
 
     def change(self, target: int | None, policy: str) -> None:
         """
-        :raises CallerError: as above; then all stays as it was
+        :raises CallerError: as above; then the rules do not change
         """
         self._member = self._checked(target, policy)
 

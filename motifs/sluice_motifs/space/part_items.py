@@ -17,11 +17,11 @@ from sluice_motifs.replacement.api import ReplacementPolicy
 from sluice_motifs.replacement.linked_lists import LinkedLists
 from sluice_motifs.replacement.registry import create_policy
 
-#: Victims that one plan looks at, and contracted items that it looks at for one that fits.
+#: The most victims, and contracted items, that one plan checks.
 LOOKED_AT: Final = 10_000
 REFILLS_LOOKED_AT: Final = 64
 
-#: Where an item stands: in the order of the policy; for a while nowhere; in one of two lists of contracted ones.
+#: The place of an item: in the order of the policy; parked; in one of two lists of contracted items.
 _FREE, _ORDERED, _PARKED, _REFILLABLE, _KEPT_OUT = range(5)
 _LISTS: Final = {_REFILLABLE: 0, _KEPT_OUT: 1}
 
@@ -30,7 +30,7 @@ _LISTS: Final = {_REFILLABLE: 0, _KEPT_OUT: 1}
 class SpaceUsage:
     """Plain bytes and number of items by their state, kept by changes.
 
-    Whoever counts an item out says what it was counted in as, so that sums cannot drift.
+    An item is subtracted with the values with which it was added, so that sums cannot drift.
     """
 
     expanded_bytes: int = 0
@@ -68,7 +68,7 @@ class PartItems:
         return len(self._slots) - len(self._free)
 
     def add(self, slot: int, item: ItemState) -> int:
-        """A new item; its number here."""
+        """Add a new item; return its number here."""
         if self._free:
             number = self._free.pop()
             self._slots[number] = slot
@@ -82,7 +82,7 @@ class PartItems:
         return number
 
     def remove(self, number: int, item: ItemState) -> None:
-        """Remove an item that is gone, or belongs to another space."""
+        """Remove an item that was deleted, or belongs to another space."""
         self.usage.count(item, -1)
         self._leave(number, evicted=False)
         self._state[number] = _FREE
@@ -93,7 +93,7 @@ class PartItems:
         return self._slots[number]
 
     def change(self, number: int, before: ItemState, after: ItemState, as_victim: bool) -> None:
-        """Replace what is known of an item; one that was contracted by hand is not filled again before it is read.
+        """Replace the state of an item; one that was contracted by hand is not filled again before it is read.
 
         :param as_victim: whether it was contracted in its turn
         """
@@ -116,13 +116,13 @@ class PartItems:
             self._enter(number, _REFILLABLE)
 
     def keep_out(self, number: int) -> None:
-        """Do not fill it again before it is read."""
+        """Do not fill the item again before it is read."""
         if self._state[number] == _REFILLABLE:
             self._leave(number, evicted=False)
             self._enter(number, _KEPT_OUT)
 
     def park(self, number: int) -> bool:
-        """Take an item out of the order; returns whether it was in it."""
+        """Remove an item from the order; return whether it was in it."""
         if self._state[number] != _ORDERED:
             return False
         self._leave(number, evicted=False)
@@ -130,12 +130,12 @@ class PartItems:
         return True
 
     def unpark(self, number: int) -> None:
-        """Put it at the end of the order, if it is still parked."""
+        """Put the item at the end of the order, if it is still parked."""
         if self._state[number] == _PARKED:
             self._enter(number, _ORDERED)
 
     def touch(self, number: int) -> None:
-        """Give it a better place without an open."""
+        """Move the item to a better place without an open."""
         if self._state[number] == _ORDERED:
             self._policy.touch(number)
 
@@ -157,7 +157,7 @@ class PartItems:
             number = before
 
     def use_policy(self, keyword: str) -> None:
-        """Order by another policy, which begins with the present order."""
+        """Order by another policy, which starts with the present order."""
         if keyword == self._keyword:
             return
         fresh: ReplacementPolicy = create_policy(keyword)

@@ -1,22 +1,22 @@
-"""Decides what a space contracts to fit its target, what it fills when it has room, and how parts share the target.
+"""Decides which items a space contracts to fit its target, which it fills, and how parts share the target.
 
-Nothing happens here: numbers come in, slots and shares come out.  A plan is made step by step, so that its caller takes
-as many victims as it can contract at once, evicts these from the policy, and plans anew after other changes.
+These are pure functions: they take numbers, and return slots and shares.  A plan is made step by step, so that its
+caller takes as many victims as it can contract at once, evicts these from the policy, and plans again after changes.
 
 Theory of operation of :func:`partition`, which divides one target exactly and in whole bytes
 
-* First everybody gets its floor, or its demand when that is less: an unused floor is lent, and comes back with the
+* First each member gets its floor, or its demand when that is less: an unused floor is lent, and returns with the
   next division after demand has grown.  When the target is below the sum of these, they are cut in proportion to the
   floors.
-* What is left is divided by weights, and nobody gets more than its demand: max-min fairness above the floors, as of
-  bandwidth here.  What is left when every demand is met is divided by weights too, so that a member may grow before
+* The rest is divided by weights, and no member gets more than its demand: max-min fairness above the floors, as for
+  bandwidth.  The rest after every demand is met is divided by weights too, so that a member may grow before
   the next division.
-* Whole bytes: of a member of weight w the k-th byte of a division has the priority k / w, the smallest first, and the
-  member's place breaks ties.  The bytes that exist go to the smallest priorities.  This is a divisor method, so shares
-  sum up to the target, and a larger target gives nobody less; rounding shares and handing out the remainders
-  afterwards would not promise that.
-* The level up to which all priorities are served is found with fractions; less than a byte for each member is then
-  left to be given.
+* Whole bytes: for a member of weight w the k-th byte of a division has the priority k / w, the smallest first, and the
+  member's place breaks ties.  The available bytes go to the smallest priorities.  This is a divisor method, so shares
+  sum up to the target, and a larger target gives no member less; rounding shares and distributing the remainders
+  afterwards would not guarantee that.
+* The level up to which all priorities are served is computed with fractions; less than a byte for each member remains
+  to be given then.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class Victims(Protocol):
     """A replacement policy, or a part of one."""
 
     def victims(self) -> Iterator[int]:
-        """As of ``ReplacementPolicy``."""
+        """As ``ReplacementPolicy.victims``."""
 
 
 class SkipReason(StrEnum):
-    """Why an item stays although it is its turn, in the order in which they are looked at."""
+    """Why a victim is skipped, in the order of the checks."""
 
     UNDER_WAY = "under way"
     EMPTY = "empty"
@@ -48,11 +48,11 @@ class SkipReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What a plan must know of an item.
+    """An item as a plan needs it.
 
     :param size: plain bytes
     :param age: seconds since it was written or expanded
-    :param open: whether somebody reads it now
+    :param open: whether it is open now
     :param under_way: whether it is being contracted or expanded now
     """
 
@@ -72,7 +72,7 @@ class Candidate:
         return SkipReason.YOUNG if self.age < min_age else None
 
 
-#: What is known of the item of a slot.
+#: Returns the candidate of a slot.
 View = Callable[[int], Candidate]
 
 
@@ -80,10 +80,10 @@ class ContractionPlan:
     """The victims of one space, one after the other; its figures are complete when it is exhausted.
 
     :param used: plain bytes of expanded items, without those whose contraction is under way
-    :param target: bytes that they should have
+    :param target: the intended number of these bytes
     :param policy: of this space
-    :param min_age: seconds; what is younger stays
-    :param allowed: bytes after which it stops, as ``ThrashingGuard`` says; None for any number
+    :param min_age: seconds; younger items stay
+    :param allowed: bytes after which it stops, as ``ThrashingGuard`` says; None: no limit
     :raises ValueError: when the target is negative
     """
 
@@ -97,7 +97,7 @@ class ContractionPlan:
         allowed: int | None = None,
     ) -> None:
         _check(target)
-        #: Bytes above the target that no victim was found for yet.
+        #: Bytes above the target without a victim yet.
         self.excess = max(0, used - target)
         #: Bytes of the victims.
         self.freed = 0
@@ -109,7 +109,7 @@ class ContractionPlan:
 
     @property
     def held_up(self) -> bool:
-        """Whether it stopped, or stops, at what is allowed and not at its target."""
+        """Whether it stops at the allowed bytes and not at its target."""
         return self.excess > 0 and self._allowed is not None and self.freed >= self._allowed
 
     def __iter__(self) -> Iterator[int]:
@@ -129,11 +129,11 @@ class ContractionPlan:
 
 
 def plan_refill(used: int, target: int, recent: Iterable[int], view: View) -> Iterator[int]:
-    """The slots of the most recent contractions that fit in the spare space, as Carillon does (SYSTOR'16, section 7.6).
+    """The slots of the most recent contractions that fit in the free space, as in Carillon (SYSTOR'16, section 7.6).
 
-    One that does not fit is passed over for older, smaller ones; a refill must never lead to a contraction.
+    One that does not fit is skipped for older, smaller ones; a refill must never cause a contraction.
 
-    :param used: plain bytes of expanded items and of those that are being expanded
+    :param used: plain bytes of expanded items and of those being expanded
     :param recent: slots of contracted items, the most recent contraction first
     :raises ValueError: when the target is negative
     """
@@ -155,11 +155,11 @@ def _check(target: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member among those that share a target.
+    """A member of those that share a target.
 
     :param demand: bytes that it could use: expanded ones and those that were contracted recently
-    :param floor: bytes that it gets whatever others demand
-    :param weight: its part of what is above floors, at least 1
+    :param floor: bytes that it gets, whatever the others' demand
+    :param weight: its weight for bytes above the floors, at least 1
     """
 
     demand: int
@@ -190,7 +190,7 @@ def partition(target: int, members: Sequence[Member]) -> list[int]:
 
 
 def _fill(amount: int, weights: Sequence[int], limits: Sequence[int]) -> list[int]:
-    """Divide by weights, up to a limit for each; who has a limit above 0 has a weight above 0."""
+    """Divide by weights, up to a limit for each; a member with a limit above 0 has a weight above 0."""
     if amount >= sum(limits):
         return list(limits)
     left, weight = amount, sum(weights[place] for place, limit in enumerate(limits) if limit)

@@ -1,7 +1,8 @@
-"""Which space and part each item is in, kept by what the item table tells, and sorted anew when policies change.
+"""The space and part of each item, updated by the item table's events, and sorted again when policies change.
 
-Sums, orders and counts of all spaces follow from that.  One thread uses it.  It knows items as they were told, since
-the table may be further already.  Of an item it keeps 21 bytes, beside some 26 of its part and its replacement policy.
+Sums, orders and counts of all spaces follow from that.  One thread uses it.  It knows items as their events describe
+them, since the table may be ahead.  Of an item it keeps 21 bytes, beside some 26 of its part and its replacement
+policy.
 """
 
 from __future__ import annotations
@@ -21,21 +22,21 @@ _UNKNOWN, _CONTRACTED, _EXPANDED = range(3)
 
 
 class SpaceRules(Protocol):
-    """What policies say of spaces."""
+    """The rules of policies for spaces."""
 
     def refresh(self) -> Hashable:
-        """Read the policies anew; returns a value that differs from the last one when any of them changed."""
+        """Read the policies again; return a value that differs from the last one when any of them changed."""
 
     def container(self, item: str) -> str:
-        """What an item has in common with all those that certainly belong to the same space."""
+        """A key shared by items that belong to the same space in any case."""
 
     def membership(self, container: str) -> Membership | None:
-        """The space and the part of all items that have this in common; None when they belong to none."""
+        """The space and the part of all items with this key; None when they belong to none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Place:
-    """Where items are: a part of a space."""
+    """A part of a space, as the place of items."""
 
     space: SpaceItems
     part: PartItems
@@ -55,7 +56,7 @@ class SpaceIndex:
         self._window = window
         self._share = share
         self._version: Hashable = None
-        #: Places by number; items have the number.  The first one stands for no space.
+        #: Places by number; items have the number.  The first one means no space.
         self._places: list[Place | None] = [None]
         self._numbers: dict[tuple[str, str], int] = {}
         self._memberships: dict[str, Membership | None] = {}
@@ -66,7 +67,7 @@ class SpaceIndex:
         self._states = bytearray()
 
     def place(self, slot: int) -> Place | None:
-        """Where an item is; None when it is in no space."""
+        """The place of an item; None when it is in no space."""
         return self._places[self._place[slot]] if slot < len(self._place) else None
 
     def place_of(self, space: SpaceItems, part: PartItems) -> Place | None:
@@ -79,7 +80,7 @@ class SpaceIndex:
         return self._number[slot]
 
     def state(self, slot: int) -> ItemState | None:
-        """An item as it was told; None when it is gone."""
+        """The state of an item by its last event; None when it was removed."""
         if slot >= len(self._states) or self._states[slot] == _UNKNOWN:
             return None
         return ItemState(self._sizes[slot], self._states[slot] == _EXPANDED)
@@ -89,7 +90,7 @@ class SpaceIndex:
         return max(0.0, now - self._written[slot])
 
     def change(self, slot: int, name: str, after: ItemState | None, now: float, as_victim: bool = False) -> None:
-        """Take over the state of an item, None when it is gone.
+        """Set the state of an item, None when it was removed.
 
         :param as_victim: whether it was contracted in its turn
         """
@@ -104,7 +105,7 @@ class SpaceIndex:
             self._enter(slot, name, after, now)
 
     def update(self, now: float) -> None:
-        """Read what policies say now, and move the items whose space is another one."""
+        """Read the policies, and move the items whose space has changed."""
         version = self._rules.refresh()
         if version == self._version:
             return
@@ -122,7 +123,7 @@ class SpaceIndex:
             self._forget(path)
 
     def _learn(self) -> set[str]:
-        """Read the rules anew and return the containers whose items belong elsewhere."""
+        """Read the rules again and return the containers whose items belong elsewhere."""
         moved = set()
         for container, before in list(self._memberships.items()):
             after = self._memberships[container] = self._rules.membership(container)

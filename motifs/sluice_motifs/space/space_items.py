@@ -1,4 +1,4 @@
-"""One space: its rule, its parts, what thrashing it may afford, and what it counts for its status."""
+"""One space: its rule, its parts, its limit of thrashing, and the counts of its status."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class RecentCounts:
 
     @property
     def seconds(self) -> float:
-        """The time that sums are of."""
+        """The time over which values are summed."""
         return self._width * self._buckets
 
     def add(self, now: float, *values: float) -> None:
@@ -66,7 +66,7 @@ class SpaceItems:
         self.state, self.reason = KEPT, ""
         #: Whether this process contracts and fills it.
         self.owned = False
-        #: Why the last victim kept its bytes.
+        #: Why the last victim was not contracted.
         self.refused = ""
         self._hour = RecentCounts(60.0, 60, 2)
         self._lately = RecentCounts(1.0, 10, 2)
@@ -74,7 +74,7 @@ class SpaceItems:
         self._lost = 0.0
 
     def use_part(self, part: SpacePart) -> PartItems:
-        """A part as it is described now; a new one when there was none."""
+        """Create a part, or update its description."""
         items = self.parts.get(part.path)
         if items is None:
             items = self.parts[part.path] = PartItems(part, self.rule.policy)
@@ -82,13 +82,13 @@ class SpaceItems:
         return items
 
     def use_rule(self, rule: Space) -> None:
-        """Keep it by another rule from now on."""
+        """Apply another rule from now on."""
         self.rule = rule
         for part in self.parts.values():
             part.use_policy(rule.policy)
 
     def total(self) -> SpaceUsage:
-        """What all parts hold."""
+        """The contents of all parts."""
         usages = [part.usage for part in self.parts.values()]
         return SpaceUsage(
             sum(one.expanded_bytes for one in usages),
@@ -99,11 +99,11 @@ class SpaceItems:
 
     @property
     def above(self) -> bool:
-        """Whether it holds more than its target."""
+        """Whether it has more bytes than its target."""
         return sum(part.usage.expanded_bytes for part in self.parts.values()) > self.rule.target_size
 
     def targets(self) -> Iterator[tuple[PartItems, int]]:
-        """The parts that have items, and the bytes that each may have expanded; the target is theirs together."""
+        """The parts that have items, and the expanded bytes that each may have; together they have the target."""
         parts = [part for part in self.parts.values() if len(part)]
         if len(parts) == 1:
             yield parts[0], self.rule.target_size
@@ -130,7 +130,7 @@ class SpaceItems:
     def status(self, now: float, at: float, owner: str) -> SpaceStatus:
         """The report about the space.
 
-        :param now: seconds of the clock that counts are kept by
+        :param now: seconds of the clock of the counts
         :param at: unix seconds
         """
         total = self.total()

@@ -1,30 +1,31 @@
-"""How far contraction may go before a space is busy with making bytes again that were just given up.
+"""How many bytes a space may contract before it is busy with making the bytes again.
 
 Theory of operation
 
 * Items that are opened again within a *window* are the working set of a space (Denning: "The working set model for
   program behavior", CACM 11, 1968).  A target below it does not save space, it only moves bytes out and in: thrashing.
-  Nobody knows the working set beforehand, so contraction goes on until its harm is seen.
-* A *ghost list* remembers what was contracted within the window, without its bytes, as the lists B1 and B2 of ARC do
-  (Megiddo, Modha: "ARC: a self-tuning, low overhead replacement cache", FAST 2003).  The open of an item that is in it
-  is a re-expansion.  Expansions of what was contracted longer ago are what elasticity costs, and not counted.
-* *Balance*.  A share of all seconds may be lost to re-expansions.  A token bucket takes in this share, holds at most
-  that of one window (the budget), and pays the seconds of each re-expansion, into debt when it must.  So the losses of
-  a long time are bounded by the share, but for debt beyond eight budgets, which is let off.
-* *Price*.  What a contracted byte costs: lost seconds by contracted bytes, of all that was contracted in one part of a
+  The working set is not known beforehand, so contraction continues until its harm is measured.
+* A *ghost list* keeps the names of items that were contracted within the window, as the lists B1 and B2 of ARC do
+  (Megiddo, Modha: "ARC: a self-tuning, low overhead replacement cache", FAST 2003).  The open of an item in it
+  is a re-expansion.  Expansions of items contracted earlier are the intended cost of elasticity, and do not count.
+* *Balance*.  A share of all seconds may be lost to re-expansions.  A token bucket accumulates this share, holds at most
+  that of one window (the budget), and pays the seconds of each re-expansion, with debt if necessary.  So the losses of
+  a long time are bounded by the share, except for debt beyond eight budgets, which is cancelled.
+* *Price*.  The cost of a contracted byte: lost seconds by contracted bytes, of all bytes contracted in one part of a
   window, a cohort, known a window later.  Older cohorts count less, half for each window.  While the cohorts of the
-  present window cost more already, their price is taken.
-* The rule: as many bytes may be contracted as the balance pays for, less the losses that are still to come from the
+  present window cost more already, their price is used.
+* The rule: as many bytes may be contracted as the balance pays for, minus the losses still expected from the
   present cohorts.  While there were no losses, any number may.
 
       allowed = (balance − max(0, price × contracted − lost)) / price
 
-* So a first contraction is as fast as it can be and may exceed the budget.  Then contraction rests until that is
-  paid for, and items that came back stay: the space is larger than its target.  It is tried again with as much as
-  the budget pays for at the known price; when that costs nothing the price falls, and more is tried a window later.
-* Memory is bounded.  A full list keeps each second item by a hash of its name, then each fourth, …, and one that is
-  found counts for as many (Waldspurger and others: "Efficient MRC construction with SHARDS", FAST 2015).  It keeps all
-  again after it ran empty.  A window has 32 cohorts.
+* So a first contraction is as fast as possible and may exceed the budget.  Then contraction pauses until that is
+  paid for, and items that were expanded again stay: the space is larger than its target.  The next attempt contracts
+  as many bytes as the budget pays for at the known price; if that costs nothing the price falls, and a window later
+  more are contracted.
+* Memory is bounded.  A full list keeps each second item by a hash of its name, then each fourth, …, and a found
+  item counts for as many (Waldspurger and others: "Efficient MRC construction with SHARDS", FAST 2015).  It keeps all
+  items again after it was empty.  A window has 32 cohorts.
 """
 
 from __future__ import annotations
@@ -36,21 +37,21 @@ from hashlib import blake2b
 from typing import Final
 
 _COHORTS: Final = 32
-#: By which the figures of old cohorts shrink when a cohort is over.
+#: The factor of the figures of old cohorts at the end of a cohort.
 _DECAY: Final = 0.5 ** (1 / _COHORTS)
-#: Budgets of debt; contraction rests for no more windows.
+#: The most debt in budgets; contraction pauses for as many windows at most.
 _MOST_DEBT: Final = 8
-#: Ghosts that are kept: less than 200 bytes each.
+#: The most ghosts: less than 200 bytes each.
 CAPACITY: Final = 65_536
 
 
 @dataclass(frozen=True, slots=True)
 class ContractionLimit:
-    """How much may be contracted now, and the figures from which that follows.
+    """How many bytes may be contracted now, and the figures from which that follows.
 
     :param allowed: bytes; None for any number
-    :param lost: seconds of re-expansions of what was contracted within the window
-    :param balance: seconds that may be lost now; below 0 for debt
+    :param lost: seconds of re-expansions of items contracted within the window
+    :param balance: seconds that may be lost now; negative for debt
     :param budget: seconds that may be lost in a window
     :param window: seconds
     """
@@ -83,14 +84,14 @@ class GhostList:
         self._window = window
         self._capacity = capacity
         self._mask = 0
-        # not a dict, which searches for its first key among those that were removed before it
+        # not a dict, whose search for its first key passes all keys removed before it
         self._times: OrderedDict[int, float] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._times)
 
     def put(self, item: str, now: float) -> None:
-        """An item was contracted."""
+        """Add a contracted item."""
         self._forget(now)
         name = _hash(item)
         if name & self._mask:
@@ -102,9 +103,10 @@ class GhostList:
             self._times = OrderedDict((name, at) for name, at in self._times.items() if not name & self._mask)
 
     def pop(self, item: str, now: float) -> tuple[int, float]:
-        """An item was opened: forget it.
+        """Remove an item that was opened.
 
-        :returns: for how many items it stands, 0 when it was not contracted within the window; when it was contracted
+        :returns: the number of items that it counts for, 0 when it was not contracted within the window; when it was
+            contracted
         """
         self._forget(now)
         at = self._times.pop(_hash(item), None)
@@ -120,7 +122,7 @@ class GhostList:
 
 @dataclass(slots=True)
 class _Cohort:
-    """Bytes that were contracted in one part of a window, and the seconds that this cost since."""
+    """Bytes that were contracted in one part of a window, and the seconds of their re-expansions since."""
 
     contracted: float = 0
     lost: float = 0.0
@@ -132,11 +134,11 @@ class _Cohort:
 
 
 class ThrashingGuard:
-    """Bounds re-expansions of one space; times are seconds of one clock that never goes back.
+    """Bounds re-expansions of one space; times are seconds of one monotonic clock.
 
     :param window: seconds
-    :param share: of all seconds, that may be lost to re-expansions; 0.01 is a hundredth, infinity is no bound
-    :param now: when it begins
+    :param share: of all seconds, that may be lost to re-expansions; 0.01 is a hundredth, infinity means no limit
+    :param now: the time of its start
     :raises ValueError: when window or share are not above 0
     """
 
@@ -154,7 +156,7 @@ class ThrashingGuard:
         self._old = _Cohort()
 
     def contracted(self, item: str, size: int, now: float) -> None:
-        """An item gave up ``size`` bytes."""
+        """Count ``size`` contracted bytes of an item."""
         if not self._bounded:
             return
         self._advance(now)
@@ -162,7 +164,7 @@ class ThrashingGuard:
         self._cohorts.setdefault(self._number, _Cohort()).contracted += size
 
     def expanded(self, item: str, seconds: float, now: float) -> None:
-        """Count an expansion that a reader waited for so long; refills do not count."""
+        """Count an expansion that a reader waited for this long; refills do not count."""
         if not self._bounded:
             return
         self._advance(now)
@@ -173,7 +175,7 @@ class ThrashingGuard:
             self._cohorts.get(self._number_at(at), self._old).lost += lost
 
     def limit(self, now: float) -> ContractionLimit:
-        """How much may be contracted from now on."""
+        """The bytes that may be contracted from now on."""
         if not self._bounded:
             return ContractionLimit(None, 0.0, self._balance, self._budget, self._window)
         self._advance(now)
@@ -187,7 +189,7 @@ class ThrashingGuard:
         return ContractionLimit(allowed, lost, self._balance, self._budget, self._window)
 
     def _advance(self, now: float) -> None:
-        """Fill the balance, and take the figures of cohorts that are older than the window to the old ones."""
+        """Fill the balance, and add the figures of cohorts that are older than the window to the old ones."""
         self._balance = min(self._balance + (now - self._filled) * self._share, self._budget)
         self._filled = now
         number = self._number_at(now)

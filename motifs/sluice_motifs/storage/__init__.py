@@ -1,1 +1,1 @@
-"""What the runtime asks of a storage: the shim, what it records with items, and leases."""
+"""The runtime's interface to a storage: the shim, the records of items, and leases."""

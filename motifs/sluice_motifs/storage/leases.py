@@ -1,4 +1,4 @@
-"""Leases of items within one process, holding several of them at once, and keeping one during long work."""
+"""Leases of items within one process, groups of held leases, and renewal during long work."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from sluice_motifs.storage.shim import Lease, Leases
 
 log = logging.getLogger(__name__)
 
-#: Seconds that a lease lasts without being renewed.
+#: Seconds that a lease lasts without renewal.
 LASTS: Final = 10.0
-#: Seconds for which one that was just granted or renewed is not renewed: it lasts, whatever Redis forgets.
+#: Seconds for which a new or renewed lease is not renewed: it is valid even if Redis loses it.
 FRESH: Final = 2.0
 
 
@@ -55,13 +55,13 @@ class LocalLeases:
 
 
 class HeldLeases:
-    """Leases of some items; a context manager that gives them back."""
+    """Leases of some items; a context manager that releases them."""
 
     def __init__(self, leases: Leases, clock: Callable[[], float] = time.monotonic) -> None:
         self._leases = leases
         self._clock = clock
         self._held: dict[str, Lease] = {}
-        #: When the first of them was asked for, or all of them were renewed.
+        #: When the first of them was requested, or all of them were renewed.
         self._since = 0.0
 
     @property
@@ -70,7 +70,7 @@ class HeldLeases:
         return frozenset(self._held)
 
     def acquire(self, items: Iterable[str]) -> bool:
-        """Acquire these leases, too; False when one of them is not free, and those that are held stay."""
+        """Acquire these leases, too; return False when one of them is not free, without releasing the held ones."""
         for item in sorted(set(items) - self._held.keys()):
             self._since = self._since if self._held else self._clock()
             lease = self._leases.acquire(item)
@@ -80,7 +80,7 @@ class HeldLeases:
         return True
 
     def renew(self) -> bool:
-        """Renew all leases for at least :data:`LASTS` less :data:`FRESH` seconds; False when one of them has ended."""
+        """Renew all leases for at least :data:`LASTS` less :data:`FRESH` seconds; return False when one has ended."""
         now = self._clock()
         if now - self._since < FRESH:
             return True
@@ -99,7 +99,7 @@ class HeldLeases:
 
 
 def release(leases: Leases, *held: Lease) -> None:
-    """Give leases back; those that cannot be given back now end by themselves."""
+    """Release leases; those that cannot be released now expire."""
     try:
         leases.release(*held)
     except PeerError as error:
@@ -107,9 +107,9 @@ def release(leases: Leases, *held: Lease) -> None:
 
 
 class Renewal:
-    """Renews leases during long work, as long as it is called often enough.
+    """Renews leases during long work, if it is called often enough.
 
-    An expansion whose lease is lost all the same only costs double work; a contraction looks before it writes.
+    An expansion that loses its lease only costs double work; a contraction checks before it writes.
     """
 
     def __init__(self, renew: Callable[[], object], clock: Callable[[], float] = time.monotonic) -> None:

@@ -1,7 +1,7 @@
-"""The record that is kept with an item: its motifs, and the versions of the sources that its bytes were made from.
+"""The record of an item: its motifs, and the versions of the sources from which its bytes were made.
 
-All that must survive lies with the item itself, as a short JSON text (system metadata, an extended attribute, a value
-under a prefix).  What lies elsewhere makes things fast, and is rebuilt from the records.
+All data that must survive are stored with the item itself, as a short JSON text (system metadata, an extended
+attribute, a value under a prefix).  Data stored elsewhere are caches, and are rebuilt from the records.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any, Final, Self
 from sluice_core.describe import Scalar
 from sluice_core.errors import CallerError, DecodeError
 
-#: The longest text of the motifs of an item: they travel in metadata, of which ext4 holds about 4 KB a file.
+#: The longest record of an item: it is stored in metadata, of which ext4 holds about 4 KB a file.
 LONGEST_TEXT: Final = 2048
-#: Motifs of one item.
+#: The most motifs of one item.
 MOST_MOTIFS: Final = 4
 _VERSION: Final = 1
 
@@ -26,10 +26,10 @@ class Motif:
     """A template with parameters, attached to an item.
 
     :param template: its keyword
-    :param identity: who attached it; sources are read with the rights that this identity has when they are read
-    :param versions: while it is being attached, the ETags of the sources that the bytes were made from, if these are
-        told; kept nowhere
-    :param proven: whether it was shown to make the bytes that the item has, by size and digest
+    :param identity: attached it; sources are read with the rights that this identity has when they are read
+    :param versions: while it is being attached, the ETags of the sources from which the bytes were made, if given;
+        not stored
+    :param proven: whether it was shown to make the item's bytes, by size and digest
     """
 
     template: str
@@ -45,7 +45,7 @@ class Motif:
     @classmethod
     def from_json(cls, data: Any) -> Self:
         """
-        :raises DecodeError: when it is no motif
+        :raises DecodeError: when the value is no motif
         """
         match data:
             case {"t": str(template), "p": dict(params), "i": str(identity)}:
@@ -54,7 +54,7 @@ class Motif:
         raise DecodeError(f"`{data!r:.80}` is no motif")
 
     def is_same(self, other: Motif) -> bool:
-        """Whether both differ at most in parameters that one of them lacks, as the name of a copy."""
+        """Whether both differ at most in parameters that one of them lacks, such as the name of a copy."""
         pairs, others = self.params.items(), other.params.items()
         return (self.template, self.identity) == (other.template, other.identity) and (
             pairs <= others or others <= pairs
@@ -63,12 +63,12 @@ class Motif:
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """What clients see of an item, whether its bytes are there or not.
+    """An item as clients see it, whether it has its bytes or not.
 
     :param version: changes whenever a client writes the item, or a motif makes new content of it (``Shim.replace``);
-        giving up and making its bytes again keep it
+            contraction and expansion keep it
     :param size: plain bytes
-    :param digest: of the plain bytes, in hexadecimal; ``algorithm`` says of which kind
+    :param digest: of the plain bytes, in hexadecimal; ``algorithm`` names its kind
     """
 
     version: str
@@ -81,16 +81,16 @@ class Plain:
 class Record:
     """An item's motifs and the versions of the sources from which its bytes were made.
 
-    :param made_from: version by source; empty when they were not recorded
+    :param made_from: version by source; empty without recorded versions
     """
 
     motifs: tuple[Motif, ...] = ()
     made_from: Mapping[str, str] = field(default_factory=dict)
 
     def joined(self, other: Record) -> Record:
-        """Returns this record with the motifs that ``other`` has besides, as far as there is room.
+        """Return this record with the further motifs of ``other``, as far as there is room.
 
-        Of a source that both name, the version of this record is kept.
+        Of a source in both, the version of this record is kept.
         """
         more = [one for one in other.motifs if not any(map(one.is_same, self.motifs))]
         joined = (*self.motifs, *more)[:MOST_MOTIFS]
@@ -98,7 +98,7 @@ class Record:
 
     def encode(self) -> str:
         """
-        :raises CallerError: when it is longer than what an item holds
+        :raises CallerError: when the text is longer than an item can hold
         """
         content = {"v": _VERSION, "m": [one.as_json() for one in self.motifs], "f": dict(self.made_from)}
         text = json.dumps(content, separators=(",", ":"), sort_keys=True)
@@ -109,7 +109,7 @@ class Record:
     @classmethod
     def decode(cls, text: str) -> Self:
         """
-        :raises DecodeError: when it is no record that this version knows
+        :raises DecodeError: for a text that this version does not know
         """
         try:
             content = json.loads(text)
@@ -124,12 +124,13 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class ItemView:
-    """An item as a shim found it.
+    """An item as a shim sees it.
 
     :param name: its name in the shim's storage
     :param plain: what clients see
-    :param contracted: whether its bytes are gone
-    :param pinned: why its bytes must stay whatever its motifs are (a manifest, say); empty when nothing says so
+    :param contracted: whether it has no bytes
+    :param pinned: why it must not be contracted, whatever its motifs (a manifest, for example); empty without such a
+        reason
     :param opaque: the state that the shim needs to replace exactly this version; only the shim reads it
     """
 

@@ -1,1 +1,1 @@
-"""Templates that need nothing but other items of the storage."""
+"""Templates that need only other items of the storage, and some that read external sources."""

@@ -1,6 +1,6 @@
-"""An item that is the compressed form of another one, as everybody's tools read it.
+"""An item that is the compressed form of another one, in standard formats.
 
-With ``decompressed`` it makes a circular pair: whichever is read less gives up its bytes.
+With ``decompressed`` it forms a circular pair: the item that is read less is contracted.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from sluice_motifs.api import Source, Template, TemplateCall
 GZIP: Final = "gzip"
 ZSTD: Final = "zstd"
 ENGINES: Final = (GZIP, ZSTD)
-#: zlib writes the head and the tail of gzip.
+#: zlib writes the header and the trailer of gzip.
 GZIP_FORMAT: Final = 31
 LEVEL: Final = 3
 
 
 class Compressed(Template):
-    """Compresses its source; another version of a codec may make other bytes, which the digest shows."""
+    """Compresses its source; another version of a codec may make other bytes, which the digest detects."""
 
     info = ActionInfo(
         "compressed",

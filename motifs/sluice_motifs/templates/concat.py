@@ -1,4 +1,4 @@
-"""An item that is other items, one behind the other."""
+"""An item that is the concatenation of other items."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from sluice_motifs.api import DISK, Source, Template, TemplateCall
 
 
 class Concat(Template):
-    """Joins its sources in the order in which they are written."""
+    """Joins its sources in the order of the parameter."""
 
     info = ActionInfo(
         "concat",
         MOTIF,
-        "other items, one behind the other",
+        "other items, concatenated",
         (Parameter("of", "list", "the items, separated by commas", required=True),),
     )
     resource = DISK

@@ -1,7 +1,7 @@
 """An item whose compressed form is another one.
 
-When its bytes go, a compressed form is kept as a hidden copy: the very bytes of the other item where these decompress
-to the item, which then gives up its own to that copy as well; else what the item's own bytes are compressed to.
+When it is contracted, a compressed form is kept as a hidden copy: the very bytes of the other item if these decompress
+to the item; the other item is then contracted to that copy as well; else the compressed bytes of the item itself.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sluice_motifs.api import COPY, ExpansionError, TemplateCall
 from sluice_motifs.templates.compressed import ENGINES, GZIP, ZSTD, compress
 from sluice_motifs.templates.kept_copy import KeptCopyTemplate
 
-#: Bytes that are made at once, however well they were compressed.
+#: Bytes that are made at once, whatever the compression ratio.
 _PIECE: Final = 256 << 10
 
 
@@ -30,7 +30,7 @@ class Decompressed(KeptCopyTemplate):
     info = ActionInfo(
         "decompressed",
         MOTIF,
-        "what another item is the compressed form of; a hidden copy keeps that",
+        "the decompressed form of another item, of which a hidden copy is kept",
         (
             Parameter("source", "str", "the other item", required=True),
             Parameter("engine", "str", "the format", ZSTD, choices=ENGINES),
@@ -43,7 +43,7 @@ class Decompressed(KeptCopyTemplate):
             if self._makes(call, source):
                 return {COPY: call.keep_copy(pieces=call.read(source))}
         except ExpansionError:
-            pass  # the source is gone, damaged, or no compressed form at all
+            pass  # the source does not exist, is damaged, or is not compressed
         return {COPY: call.keep_copy(pieces=compress(call.own_bytes(), self._engine))}
 
     def expand(self, call: TemplateCall) -> Iterator[bytes]:

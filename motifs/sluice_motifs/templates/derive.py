@@ -1,11 +1,11 @@
-"""An item that a stream filter makes out of others: a selection, an average, an encoded form.
+"""An item that a stream filter makes from others: a selection, an average, an encoded form.
 
-A filter that works on reads is used as on a GET, any other as on a PUT; what the latter leaves beside an object for its
-decoder is not kept, so it should make what somebody else can read.
+A filter that works on reads is used as on a GET, any other as on a PUT; the records of the latter for its
+decoder are not kept, so its output should be readable without them.
 
-An uploaded filter runs in its isolated environment, for whoever attached the motif; sources are streamed in, the item
-is streamed out.  The motif names the revision by its code, which its owner has accepted so, and keeps it when another
-one is rolled out: that might make other bytes.
+An uploaded filter runs in its isolated environment, for the identity that attached the motif; sources are streamed in,
+the item is streamed out.  The motif names the revision by its code, which its owner has accepted so, and keeps it when
+another revision is rolled out, which might make other bytes.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from sluice_motifs.api import Source, Template, TemplateCall
 
 
 class Derive(Template):
-    """Passes its sources, one behind the other, through a filter."""
+    """Passes its concatenated sources through a filter."""
 
     info = ActionInfo(
         "derive",
         MOTIF,
-        "what a filter makes of other items",
+        "the output of a filter on other items",
         (
             Parameter("of", "list", "the items, separated by commas", required=True),
             Parameter("filter", "str", "keyword of the filter", required=True),
@@ -40,7 +40,7 @@ class Derive(Template):
         self._filter()
 
     def is_exact(self) -> bool:
-        """Uploaded code is named by its digest and taken for exact."""
+        """Uploaded code is named by its digest and counts as exact."""
         kind = None if self.params.get("code") else _filters().get(str(self.params["filter"]))
         return kind is None or kind.reproducible
 
@@ -63,7 +63,7 @@ class Derive(Template):
 
     def _filter(self) -> Filter:
         """
-        :raises SluiceError: when it cannot be had, or not with these options
+        :raises SluiceError: when the filter is not available, or not with these options
         """
         keyword, code = str(self.params["filter"]), str(self.params.get("code", ""))
         kind = self.context.uploaded_filter(keyword, code)
@@ -83,7 +83,7 @@ def _filters() -> Mapping[str, type[Filter]]:
 
 def _options(kind: type[Filter], text: str) -> dict[str, Scalar]:
     """
-    :raises BadParameter: when they are not written as names and values of the filter's types
+    :raises BadParameter: when they are no names and values of the filter's types
     """
     options: dict[str, Scalar] = {}
     for option in filter(None, text.split(",")):

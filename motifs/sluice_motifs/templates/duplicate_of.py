@@ -1,7 +1,7 @@
-"""An item that has the bytes of another one, and keeps them when that one is written.
+"""An item that has the bytes of another one, and keeps them when the other one is written.
 
-When its bytes go, they are kept once, as a copy that all items of the account with the same bytes share; the other
-item gives up its own to that copy as well.  So neither needs the other, and no write of one waits for the other.
+When it is contracted, its bytes are kept once, as a copy that all items of the account with the same bytes share; the
+other item is contracted to that copy as well.  So neither needs the other, and no write of one waits for the other.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class DuplicateOf(KeptCopyTemplate):
     info = ActionInfo(
         "duplicate_of",
         MOTIF,
-        "the same bytes as another item; both give them up to one hidden copy",
+        "the same bytes as another item; one hidden copy serves both",
         (Parameter("source", "str", "the other item", required=True),),
     )
     resource = DISK

@@ -1,14 +1,14 @@
-"""Reading a URL that a user wrote, over HTTP, without reaching what nobody listed.
+"""Reads a URL that a user wrote, over HTTP, without reaching hosts outside the allow-list.
 
-* The addresses of a host are looked up once, those that the allow-list refuses are left out, and the connection goes to
-  one of the others: a name that has another address a moment later (DNS rebinding) leads nowhere.
-* A redirect is another URL, judged as the first one; one from HTTPS to HTTP is refused.
+* The addresses of a host are looked up once, those that the allow-list refuses are removed, and the connection goes to
+  one of the others: a name that has another address a moment later (DNS rebinding) has no effect.
+* A redirect is another URL, checked as the first one; one from HTTPS to HTTP is refused.
 * No cookies, no credentials, no proxy of the environment; bytes as they are sent, whatever their encoding.
-* Who sends nothing for ``IDLE`` seconds is given up, and so is what takes longer than the caller gives, its headers
-  included; while it is waited for, ``check`` is called, which keeps a lease.
+* A request ends with an error after ``IDLE`` seconds without a byte, or after the caller's limit, headers
+  included; meanwhile ``check`` is called, which renews a lease.
 
-httpcore stands below httpx, which has no public way to say where connections go.  It imports trio where that is
-installed, which fails in a process whose sockets are eventlet's, as those of Swift are; so it is imported without.
+httpcore is used without httpx, which has no public way to choose the address of a connection.  It imports trio if that
+is installed, which fails in a process whose sockets are eventlet's, as those of Swift are; so that import is prevented.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ finally:
 IDLE: Final = 30.0
 CONNECT: Final = 10.0
 MOST_REDIRECTS: Final = 5
-#: Seconds between two calls of ``check`` while nothing comes.
+#: Seconds between two calls of ``check`` while no byte arrives.
 _CHECK_INTERVAL: Final = 1.0
 _HEADERS: Final = (("User-Agent", "sluice"), ("Accept", "*/*"), ("Accept-Encoding", "identity"))
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
@@ -48,9 +48,9 @@ _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds for which an answer is waited for.
+    """Limits of a request in seconds.
 
-    :param total: for all of it
+    :param total: for the whole response
     :param idle: between two bytes
     """
 
@@ -60,7 +60,7 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer of status 200; ``size`` is what its header says, None when it says nothing."""
+    """A response of status 200; ``size`` is its Content-Length, None without one."""
 
     place: str
     size: int | None
@@ -71,10 +71,11 @@ class Answer:
 def open_url(
     method: str, url: str, hosts: UrlAllowlist, timeouts: Timeouts, check: Callable[[], None] = lambda: None
 ) -> Iterator[Answer]:
-    """The answer to a request for ``url``, or for where that redirects to; closed at the end of the block.
+    """Context with the response to a request for ``url``, or for the target of its redirects; closed at its end.
 
-    :param check: called now and then while it is waited for; what it raises ends the request
-    :raises ExpansionError: when it may not be called, does not answer, or not with 200; also while its pieces are read
+    :param check: called every few seconds during the request; its errors end the request
+    :raises ExpansionError: when the URL is not allowed, does not answer, or not with 200; also while its pieces are
+        read
     """
     place = _shown_url(url)
     try:
@@ -95,7 +96,7 @@ def open_url(
 def _follow_redirects(
     method: str, url: str, hosts: UrlAllowlist, backend: httpcore.NetworkBackend
 ) -> Iterator[tuple[str, httpcore.Response]]:
-    """The first answer that is no redirect, and who gave it."""
+    """Return the first response that is no redirect, and its URL."""
     for _ in range(MOST_REDIRECTS + 1):
         hosts.check(http_host(url))
         headers = [("Host", urlsplit(url).netloc), *_HEADERS]
@@ -110,7 +111,7 @@ def _follow_redirects(
 
 
 class _AllowedAddresses(httpcore.NetworkBackend):
-    """Connects to allowed addresses alone."""
+    """Connects to allowed addresses only."""
 
     def __init__(self, hosts: UrlAllowlist, timeouts: Timeouts, check: Callable[[], None]) -> None:
         self._hosts = hosts
@@ -133,14 +134,14 @@ class _AllowedAddresses(httpcore.NetworkBackend):
             self._check()
             try:
                 stream = self._connects.connect_tcp(address, port, self._limit(CONNECT), local_address, socket_options)
-            except (httpcore.NetworkError, httpcore.TimeoutException) as error:  # the next one may
+            except (httpcore.NetworkError, httpcore.TimeoutException) as error:  # the next address may work
                 failure = error
             else:
                 return _Watched(stream, self._limit, self._idle, self._check)
         raise failure
 
     def _limit(self, seconds: float) -> float:
-        """The seconds that are given, or those that are left."""
+        """The given seconds, or the remaining ones."""
         left = self._end - time.monotonic()
         if left <= 0:
             raise httpcore.ReadTimeout
@@ -148,7 +149,7 @@ class _AllowedAddresses(httpcore.NetworkBackend):
 
 
 class _Watched(httpcore.NetworkStream):
-    """A connection that is not waited for longer than allowed, however its bytes are spread."""
+    """A connection with a limit of time, however its bytes are spread."""
 
     def __init__(
         self,
@@ -191,7 +192,7 @@ class _Watched(httpcore.NetworkStream):
 
 def _redirected(url: str, location: str) -> str:
     """
-    :raises BadUrl: when the redirect gives up encryption
+    :raises BadUrl: for a redirect from HTTPS to HTTP
     """
     target = urljoin(url, location)
     if urlsplit(url).scheme == "https" and urlsplit(target).scheme != "https":
@@ -209,7 +210,7 @@ def _header(response: httpcore.Response, name: bytes) -> str:
 
 
 def _shown_url(url: str) -> str:
-    """A URL as errors name it: what follows `?` may be a signature, and what stands before `@` a password."""
+    """A URL as errors name it: without the part behind `?`, maybe a signature, and before `@`, maybe a password."""
     before, at, after = url.partition("?")[0].rpartition("@")
     return f"{before.partition('//')[0]}//{after}" if at else after
 

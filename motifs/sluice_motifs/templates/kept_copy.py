@@ -1,4 +1,4 @@
-"""The base of templates that make an item from a copy which the storage keeps for the runtime alone."""
+"""The base of templates that make an item from a hidden copy."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from sluice_motifs.api import COPY, PRESERVING, ExpansionError, Source, Template
 
 
 class KeptCopyTemplate(Template):
-    """Reads the copy that was made when the bytes went, and shares it with the item that parameter ``source`` names.
+    """Reads the copy that was stored at the contraction, and shares it with the item that parameter ``source`` names.
 
-    Items of version 1 have no copy and stand on that item.
+    Items of version 1 have no copy and rely on that item.
     """
 
     relation = PRESERVING

@@ -1,9 +1,9 @@
-"""Which templates there are, and what they may reach, by the options of the process that runs them.
+"""The available templates, and the hosts that they may reach, by the options of the process that runs them.
 
-Ours are in one literal list, strangers come by the entry point group ``sluice.motif_templates``.  A template that
+Sluice's own are in one literal list, others come by the entry point group ``sluice.motif_templates``.  A template that
 cannot be loaded is reported and left out.
 
-Other clusters are in a file of their own, a section each, whose name is what motifs say::
+Other clusters are in a file of their own, a section each, whose name is the one in motifs::
 
     [backup-site]
     auth_url = https://keystone.example/v3
@@ -11,7 +11,7 @@ Other clusters are in a file of their own, a section each, whose name is what mo
     password = identifier of the password
     container = sluice-copies
 
-No secret stands there: passwords are named, and lie in a password file or a key manager.
+The file has no secrets: passwords are named, and stored in a password file or a key manager.
 """
 
 from __future__ import annotations
@@ -67,27 +67,27 @@ OPTIONS: Final = (
     Option("motif_key_manager_conf", "", "castellan configuration that names the passwords of these; mode 0600"),
 )
 _REMOTE: Final = (
-    Option("auth_url", "", "where tokens are given: Swift's v1, or Keystone's /v3"),
+    Option("auth_url", "", "URL of the token service: Swift's v1, or Keystone's /v3"),
     Option("user", "", "of Swift; of Keystone project:user, or domain id/project:user"),
     Option("password", "", "identifier of the password"),
-    Option("container", "", "where copies are kept; it must exist"),
+    Option("container", "", "container of the copies; it must exist"),
 )
 
 
 def load_templates(
     failures: dict[str, str] | None = None, context: TemplateContext | None = None
 ) -> dict[str, type[Template]]:
-    """Every usable template by its keyword, ours first.
+    """Every usable template by its keyword, Sluice's own first.
 
-    :param context: what the configuration says of what lies outside; by default no host may be called
-    :param failures: takes the reason of each plugin that was left out, by the entry point's name
+    :param context: the configuration of external hosts; by default no host may be called
+    :param failures: receives the reason of each plugin that was left out, by the entry point's name
     """
     found = load_plugins(GROUP, BUILT_IN, lambda one: one.info.keyword, unfit, failures)
     return found if context is None else {keyword: one.configured(context) for keyword, one in found.items()}
 
 
 def unfit(plugin: object) -> str:
-    """Why a plugin cannot be used; empty when it can."""
+    """Return why a plugin cannot be used; empty when it can."""
     if not (isinstance(plugin, type) and issubclass(plugin, Template)):
         return f"`{plugin!r}` is not a subclass of Template"
     info = getattr(plugin, "info", None)
@@ -103,7 +103,7 @@ def unfit(plugin: object) -> str:
 
 
 def template_context(values: Mapping[str, Any], uploaded_filter: UploadedFilter = no_filter) -> TemplateContext:
-    """What the values of :data:`OPTIONS` say.
+    """Build the context from the values of :data:`OPTIONS`.
 
     :param uploaded_filter: as of ``TemplateContext``
     :raises OptionError: when they cannot be used

@@ -1,11 +1,11 @@
-"""An item of which another Swift has a copy: written there before its bytes go, read from there when they are wanted.
+"""An item of which another Swift has a copy: written there before the contraction, read from there on expansion.
 
-The copy is called by the SHA-256 of its bytes, which the motif keeps while the item has them.  So a motif that goes to
-a copy of its item, or stays with an older version of it, means the same bytes for ever; a name made of the item's would
-mean those that were written there last.  The digest by which a storage knows its items may be a weaker one: whoever has
-two contents of the same MD5 must not have the one given back in the place of the other.
+The copy is named by the SHA-256 of its bytes, which the motif keeps while the item has them.  So a motif that is copied
+with its item, or stays with an older version of it, always means the same bytes; a name derived from the item's would
+mean those that were written there last.  The digest in the storage of the items may be a weaker one: a client with
+two contents of the same MD5 must not get one in place of the other.
 
-Copies that nobody refers to any more are not removed.
+Copies without references are not removed.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class RemoteCopy(Template):
     info = ActionInfo(
         "remote_copy",
         MOTIF,
-        "what it has itself, copied to another Swift before its bytes go",
-        (Parameter("remote", "str", "the other Swift, as the node's configuration calls it", required=True),),
+        "its own bytes, copied to another Swift before it is contracted",
+        (Parameter("remote", "str", "the other Swift, by its name in the node's configuration", required=True),),
     )
     relation = PRESERVING
     resource = NETWORK
@@ -100,7 +100,7 @@ class RemoteCopy(Template):
             raise ExpansionError(f"the copy at remote `{self.params['remote']}` has {size} bytes, expected {call.size}")
 
     def _is_same(self, call: TemplateCall, answer: SwiftResponse) -> bool:
-        """Whether a copy is complete and whole, by its size and ETag."""
+        """Whether a copy is complete and undamaged, by its size and ETag."""
         if answer.headers.get("Content-Length") != str(call.size):
             return False
         etag = hashlib.md5(usedforsecurity=False)
@@ -109,7 +109,7 @@ class RemoteCopy(Template):
         return _etag(answer) == etag.hexdigest()
 
     def _proven(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        """``pieces``, the last one when all together are the bytes that the copy is called by."""
+        """``pieces``, the last one if all together are the bytes that the copy's name identifies."""
         digest = hashlib.sha256()
         held = b""
         for piece in pieces:

@@ -1,7 +1,7 @@
-"""An item whose bytes lie under another storage policy while they are not used.
+"""An item whose bytes are stored under another storage policy while they are not used.
 
-The copy is named by these very bytes.  It is kept when the item is expanded again, so that the next contraction writes
-nothing, and is removed some time after no item refers to it (``contraction.copies``).
+The copy is named by these very bytes.  It stays when the item is expanded again, so that the next contraction writes
+no bytes, and is removed some time after the last reference to it (``contraction.copies``).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Tier(KeptCopyTemplate):
     info = ActionInfo(
         TIER,
         MOTIF,
-        "a hidden copy under another storage policy, made when the bytes go",
+        "a hidden copy under another storage policy, made before it is contracted",
         (Parameter("policy", "str", "the storage policy of the copy; empty for that of the item", required=True),),
     )
     resource = DISK

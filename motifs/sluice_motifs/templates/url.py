@@ -1,8 +1,8 @@
-"""An item that is what a URL gives: a mirror of something on the Web.
+"""An item with the content of a URL: a mirror of a resource on the Web.
 
-Without ``max_age`` the item is what it was when it was stored: other bytes at the URL are an error, and the item cannot
-be read until another motif makes it, or it is written.  With ``max_age`` the URL decides: what it gives is the new
-content, whenever the item is made, and once that many seconds have gone.
+Without ``max_age`` the item keeps the bytes with which it was stored: other bytes at the URL are an error, and the
+item cannot be read until another motif makes it, or a client writes it.  With ``max_age`` the URL decides: its content
+is the new content, whenever the item is made, and after that many seconds.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from sluice_motifs.templates.http_fetch import Answer, Timeouts, open_url
 #: Seconds for all bytes, and for the answer to a HEAD.
 GET_SECONDS: Final = 3600.0
 HEAD_SECONDS: Final = 30.0
-#: How a source is written that the item's user metadata name; who attaches a motif puts the URL in its place.
+#: The prefix of a source that names a key of the item's user metadata; the URL there replaces it at the attachment.
 METADATA: Final = "meta:"
 
 
 class Url(Template):
-    """Reads a URL of a listed host; a HEAD of it, without cookies or credentials, proves that it is there."""
+    """Reads a URL of a listed host; a HEAD of it, without cookies or credentials, verifies that it exists."""
 
     info = ActionInfo(
         "url",
@@ -62,7 +62,7 @@ class Url(Template):
         return str(self.params["source"])
 
     def _check_size(self, call: TemplateCall, answer: Answer) -> None:
-        """Another number of bytes is seen before any of them is passed on, so that another motif may be tried."""
+        """Detect another number of bytes before any of them is passed on, so that another motif may be tried."""
         known = call.digest and not self._max_age
         if known and answer.size not in (None, call.size):
             raise ExpansionError(f"`{answer.place}` has {answer.size} bytes, expected {call.size}")

@@ -1,1 +1,1 @@
-"""Contract suites of motifs, for ours and for those of others; they need hypothesis."""
+"""Contract suites of motifs, for Sluice's own and for others; they need hypothesis."""

@@ -1,17 +1,17 @@
-"""A storage in memory with Swift's semantics, for tests of what stands on ``Shim``.
+"""A storage in memory with Swift's semantics, for tests of code that uses ``Shim``.
 
 * A *data file* has a time and an offset; the greatest wins, a tombstone is one without content.  A PUT that is not
-  newer than what is there changes nothing.  A client's PUT has the time at which it began, and the offset 0.
-* Our PUTs in the place of a judged version have its time and a higher offset (``sluice_rewrites.offsets``).  Two
-  of them that judged the same state may both succeed, and the higher one stays.  New content has its own version.
-* *Posted metadata* have a time of their own and are seen while they are newer than the data file.  A POST replaces all
-  of them.  A record of motifs lies in them (transient) or in the data file (kept).  A client's POST carries over the
-  record that the proxy found just before, maybe on an older version: so a transient record names the data file on which
-  it was written, and its bytes.  It holds for this file, and for later ones of the same time and bytes as long as these
-  keep none, or one that was written before.  What is posted after the look at what a PUT of ours replaces holds beside
-  the record of that PUT.
+  newer than the stored file changes nothing.  A client's PUT has the time at which it began, and the offset 0.
+* The runtime's PUTs that replace a viewed version have its time and a higher offset (``sluice_rewrites.offsets``).  Two
+  of them with the same view may both succeed, and the higher one stays.  New content has its own version.
+* *Posted metadata* have a time of their own and are visible while they are newer than the data file.  A POST replaces
+  all of them.  A record of motifs is stored in them (transient) or in the data file (kept).  A client's POST carries
+  over the record that the proxy found just before, maybe on an older version: so a transient record names the data file
+  on which it was written, and its bytes.  It holds for this file, and for later ones of the same time and bytes as long
+  as these have none, or an older one.  A record that was posted after the view that a runtime's PUT replaces holds
+  beside the record of that PUT.
 
-``switch`` is called before each access, so that a test can let others run in between.
+``switch`` is called before each access, so that a test can run other threads in between.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class DataFile:
     :param content: None while it is contracted
     :param kept: the record that is kept with it; None when the transient one holds
     :param written_on: the timestamp of the data file for which ``kept`` was written, if that is an earlier one
-    :param read: the timestamp of the newest metadata that were read before it was written in the place of another
+    :param read: the timestamp of the newest metadata that were read before it replaced another file
     """
 
     timestamp: Timestamp
@@ -56,9 +56,9 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """Metadata that were posted.
+    """Posted metadata.
 
-    :param written_on: the data file that was there
+    :param written_on: the data file of that time
     """
 
     timestamp: Timestamp
@@ -67,7 +67,7 @@ class Posted:
     written_on: DataFile
 
     def is_of(self, data: DataFile) -> bool:
-        """Whether it was posted to the bytes that are there, written by the same client."""
+        """Whether it was posted to the present bytes, written by the same client."""
         there = self.written_on
         same = there.plain is not None and data.plain is not None and there.plain.digest == data.plain.digest
         return same and there.timestamp[0] == data.timestamp[0]
@@ -104,10 +104,11 @@ class _State:
 
 @dataclass
 class MemoryShim(Shim):
-    """A storage in memory; ``put``, ``post``, ``delete``, ``copy`` and ``rewrite`` are what others do.
+    """A storage in memory; ``put``, ``post``, ``delete``, ``copy`` and ``rewrite`` are the actions of clients and
+    rewriters.
 
     :param front_door: reads an item as a client does: name and chain to bytes
-    :param clock: tells the age of copies and references, in seconds
+    :param clock: for the age of copies and references, in seconds
     """
 
     front_door: Callable[[str, tuple[str, ...]], Iterator[bytes]] | None = None
@@ -130,10 +131,10 @@ class MemoryShim(Shim):
     def put(
         self, name: str, content: bytes, record: Record | None = None, metadata: str = "", accesses: int = 0
     ) -> str:
-        """Write an item, with a record if motifs are attached to it; its version.
+        """Write an item, with a record if motifs are attached to it; return its version.
 
-        :param accesses: how often others come to the storage while the bytes are sent.  Its time is when that began, so
-            what another client began later stays
+        :param accesses: the number of accesses by others while the bytes are sent.  Its time is that of its begin, so
+            a write that another client began later stays
         """
         self.switch()
         time = self._tick()
@@ -144,7 +145,7 @@ class MemoryShim(Shim):
         return plain.version
 
     def post(self, name: str, metadata: str, attached: Motif | None = None) -> None:
-        """Replace its metadata; the record that was there a moment before is kept, with this motif if one is given."""
+        """Replace the item's metadata; the record of a moment before is kept, with this motif if one is given."""
         self.switch()
         state = self._states.get(name)
         if state is None or state.data.plain is None:
@@ -154,7 +155,7 @@ class MemoryShim(Shim):
         self._post(name, Posted((self._tick(), 0), metadata, state.record.joined(more), state.data))
 
     def delete(self, name: str) -> None:
-        """Delete an item, if there is one."""
+        """Delete an item, if it exists."""
         self.switch()
         self._store(name, DataFile((self._tick(), 0)))
 
@@ -165,7 +166,7 @@ class MemoryShim(Shim):
         self._store(to, DataFile((self._time, 0), plain, None, seen.opaque.metadata, seen.record))
 
     def rewrite(self, name: str) -> bool:
-        """Store the same bytes once more, as it is done to encode them anew."""
+        """Store the same bytes again, as a rewrite does."""
         self.switch()
         state = self._states.get(name)
         if state is None or state.data.plain is None:
@@ -175,11 +176,11 @@ class MemoryShim(Shim):
         return self._store(name, replace(self._successor(state, record), written_on=written_on))
 
     def metadata(self, name: str) -> str:
-        """What was put or posted last."""
+        """The metadata that were put or posted last."""
         return self._states[name].metadata
 
     def stored(self, name: str) -> bytes | None:
-        """The bytes in their place; None when there are none."""
+        """The stored bytes; None without bytes."""
         state = self._states.get(name)
         return None if state is None else state.data.content
 
@@ -194,7 +195,7 @@ class MemoryShim(Shim):
         return ItemView(name, state.data.plain, state.record, state.data.content is None, pinned, state)
 
     def view_all(self, names: Sequence[str]) -> Sequence[ItemView | None]:
-        """In random order: a storage looks at them beside each other."""
+        """In random order: a storage views them concurrently."""
         found = {name: self.view(name) for name in self.random.sample(names, len(names))}
         return [found[name] for name in names]
 
@@ -219,7 +220,7 @@ class MemoryShim(Shim):
         state = self._states.get(seen.name)
         if state is None or state.data.content is None or state.data.plain != seen.plain:
             raise ExpansionError(f"`{seen.name}` has other bytes now")
-        content = state.data.content  # a file that is open stays, whatever replaces it
+        content = state.data.content  # an open file stays readable after it was replaced
         for begin in range(0, len(content), PIECE):
             yield content[begin : begin + PIECE]
             self.switch()
@@ -287,7 +288,7 @@ class MemoryCopies:
     def __init__(self, shim: MemoryShim) -> None:
         self._shim = shim
         self._stored_at: dict[str, float] = {}
-        #: item and version to the time of the clock and a number of their own, by copy
+        #: by copy: item and version → the time of the clock and a unique number
         self._references: dict[str, dict[tuple[str, str], tuple[float, int]]] = {}
         self._added = 0
 

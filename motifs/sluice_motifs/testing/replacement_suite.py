@@ -1,4 +1,4 @@
-"""The contract suite of replacement policies, and the protocol of the reference models that they are compared with.
+"""The contract suite of replacement policies, and the protocol of the reference models for comparison.
 
 Subclass and name your policy and a model of it, pytest finds the rest::
 
@@ -6,7 +6,7 @@ Subclass and name your policy and a model of it, pytest finds the rest::
         policy = Mine
         model = MineModel
 
-A model says the same as its policy in the simplest way, with lists that are searched and without typed arrays.
+A model gives the same results as its policy in the simplest way, with lists that are searched and without typed arrays.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from sluice_motifs.replacement.api import ReplacementPolicy
 
-#: Few slots, so that they are used again and again; many steps.
+#: Few slots, so that they are reused often; many steps.
 _SLOTS: Final = 12
 #: Each policy runs the same test, in a class of its own.
 _SETTINGS: Final = settings(deadline=None, suppress_health_check=[HealthCheck.differing_executors])
@@ -47,7 +47,7 @@ class ReplacementModel(Protocol):
 
 
 class ReplacementContract:
-    """Every promise of ``sluice_motifs.replacement.api``, as tests; what draws must repeat its draws in
+    """Every rule of ``sluice_motifs.replacement.api``, as tests; a policy with random draws must repeat them in
     ``policy()``."""
 
     policy: ClassVar[Callable[[], ReplacementPolicy]]
@@ -58,7 +58,7 @@ class ReplacementContract:
         return type(self).policy()
 
     def filled(self, slots: int) -> ReplacementPolicy:
-        """One with the slots 0, 1, 2, …, of which each third was opened."""
+        """A policy with the slots 0, 1, 2, …, of which each third was opened."""
         policy = self.make()
         for slot in range(slots):
             policy.insert(slot)

@@ -1,6 +1,6 @@
-"""The contract suite of shims: what the runtime relies on, as tests.
+"""The contract suite of shims: the assumptions of the runtime, as tests.
 
-Subclass and say how a client of your storage writes; pytest finds the rest::
+Subclass and define how a client of your storage writes; pytest finds the rest::
 
     class TestMyShim(ShimContract):
         @pytest.fixture
@@ -21,7 +21,7 @@ from sluice_motifs.api import COPY, TIER, ExpansionError, Source, SourceGone, Te
 from sluice_motifs.storage.records import ItemView, Motif, Plain, Record
 from sluice_motifs.storage.shim import Shim, SweptCopies
 
-#: Contents of items: none, short, of all bytes, and longer than what a stream takes at once.
+#: Contents of items: none, short, of all bytes, and longer than one read of a stream.
 CONTENTS: Final = (b"", b"x", bytes(range(256)) * 5, b"0123456789abcdef" * 40_000)
 NAMES: Final = ("plain", "with space/and slash", "ünïcode-☃", "x" * 150)
 
@@ -31,20 +31,20 @@ class ShimStorage(Protocol):
 
     @property
     def shim(self) -> Shim:
-        """Its shim, of which expansions know the templates of the suite."""
+        """Its shim, for whose expansions the templates of the suite are installed."""
 
     def put(self, name: str, content: bytes) -> None:
-        """Write an item as a client does, which has no motifs then."""
+        """Write an item as a client does; it has no motifs then."""
 
     def delete(self, name: str) -> None:
         """Delete an item as a client does."""
 
     def attach(self, name: str, record: Record) -> None:
-        """Keep a record with an item that is there, as it is."""
+        """Store a record with an existing item, without any other change."""
 
 
 class ShiftedCopy(Template):
-    """Makes the bytes of its source, each greater by one: the template that a storage under test must know."""
+    """Makes the bytes of its source, each greater by one; the storage under test must have this template."""
 
     info: ClassVar[ActionInfo] = ActionInfo(
         "shifted_copy", MOTIF, "each byte greater by one", (Parameter("of", "str", "source"),)
@@ -59,14 +59,14 @@ class ShiftedCopy(Template):
 
 
 def shifted(content: bytes) -> bytes:
-    """What :class:`ShiftedCopy` makes."""
+    """The bytes that :class:`ShiftedCopy` makes."""
     return bytes((one + 1) % 256 for one in content)
 
 
 class ShimContract:
-    """Every promise of ``sluice_motifs.storage.shim.Shim``.
+    """Every rule of ``sluice_motifs.storage.shim.Shim``.
 
-    ``placement`` is a place where the storage keeps copies, as of ``TemplateCall.keep_copy``; None when it keeps none.
+    ``placement`` is a place in which the storage keeps copies, as of ``TemplateCall.keep_copy``; None without copies.
     Storages that remove copies while they are used pass :class:`SweptCopiesContract`, too.
     """
 
@@ -265,7 +265,7 @@ class ShimContract:
 
 
 class SweptCopiesContract:
-    """Every promise of ``sluice_motifs.storage.shim.SweptCopies``, for a storage as of :class:`ShimContract`."""
+    """Every rule of ``sluice_motifs.storage.shim.SweptCopies``, for a storage as of :class:`ShimContract`."""
 
     placement: ClassVar[str] = ""
 
@@ -280,7 +280,7 @@ class SweptCopiesContract:
 
     @pytest.fixture
     def copy(self, storage: ShimStorage, copies: SweptCopies) -> str:
-        """The name of a copy of the item, which is attached and expanded."""
+        """The name of a copy of the item, which has a motif and its bytes."""
         name = copies.name("item", self.placement, SHA256)
         copies.store(name, attached(storage, "item", b"one"), ONE, iter([b"one"]))
         return name
@@ -348,10 +348,10 @@ class SweptCopiesContract:
         assert copies.outlived(reference)
 
 
-#: What the copies of the suite hold, and what names them.
+#: The bytes of the suite's copies, and the digest that names them.
 ONE: Final = Plain("", 3, hashlib.md5(b"one", usedforsecurity=False).hexdigest())
 SHA256: Final = hashlib.sha256(b"one").hexdigest()
-#: What the suite attaches.
+#: The motif of the suite.
 RECORD: Final = Record((Motif("shifted_copy", {"of": "source"}),))
 
 
@@ -367,7 +367,7 @@ def attached(storage: ShimStorage, name: str, content: bytes, contracted: bool =
 
 
 def found(shim: Shim, name: str) -> ItemView:
-    """An item that must be there."""
+    """An item that must exist."""
     view = shim.view(name)
     assert view is not None
     return view

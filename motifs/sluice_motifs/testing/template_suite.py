@@ -1,6 +1,6 @@
 """The contract suite of templates.
 
-Subclass and say what it makes of what; pytest finds the rest::
+Subclass and define the sources and the result; pytest finds the rest::
 
     class TestMine(TemplateContract):
         template = Mine
@@ -24,10 +24,10 @@ from sluice_motifs.templates.registry import unfit
 
 
 class CallOfTest:
-    """What a template is given; implements ``TemplateCall``.
+    """The arguments of a template; implements ``TemplateCall``.
 
-    :param piece: bytes that a source gives at once
-    :param own: bytes of the item itself; None: they are gone, and unknown
+    :param piece: bytes that a source returns at once
+    :param own: bytes of the item itself; None: it has none, and they are unknown
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class CallOfTest:
 
 
 class TemplateContract:
-    """Every promise of ``sluice_motifs.api.Template``; ``made`` None: only that it is made."""
+    """Every rule of ``sluice_motifs.api.Template``; ``made`` None: any result is accepted."""
 
     template: ClassVar[type[Template]]
     params: ClassVar[Mapping[str, Scalar]]

@@ -1,1 +1,1 @@
-"""What the kernel asks of a mount, by what it concerns: folders, files, items, motifs."""
+"""The kernel's requests to a mount, by subject: folders, files, items, motifs."""

@@ -1,4 +1,4 @@
-"""Attributes and content of files of a mount that shows a folder as it is."""
+"""Attributes and content of files of a mount that shows a folder unchanged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sluice_motifs_fs.operations.folders import REPORTED, FolderOperations
 from sluice_motifs_fs.operations.nodes import Node
 from sluice_motifs_fs.storage.stored_files import PlainValues
 
-#: Flags of an open that mean nothing for the source file: the kernel has seen to them.
+#: Flags of an open that do not matter for the source file: the kernel has handled them.
 SEEN_TO: Final = os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_DIRECT
 
 
@@ -40,7 +40,7 @@ class FileOperations(FolderOperations):
     async def set_attributes(
         self, inode: int, attr: EntryAttributes, fields: SetattrFields, fh: int | None, ctx: RequestContext
     ) -> EntryAttributes:
-        """All but the size; answers what they are now."""
+        """Set all attributes but the size; return the present ones."""
         node = self.nodes[inode]
         with REPORTED:
             if fields.update_mode:
@@ -85,7 +85,7 @@ class FileOperations(FolderOperations):
         return self.enter_file(file, self.nodes[entry.st_ino]), entry
 
     def open_file(self, node: Node, path: str, flags: int) -> FileInfo:
-        """Open a file as it is."""
+        """Open a file unchanged."""
         return self.enter_file(os.open(path, (flags & ~SEEN_TO) | os.O_CLOEXEC), node)
 
     def enter_file(self, file: int, node: Node) -> FileInfo:
@@ -144,7 +144,7 @@ class FileOperations(FolderOperations):
             os.removexattr(file, name, follow_symlinks=isinstance(file, int))
 
     def file(self, node: Node, fh: int | None) -> int | str:
-        """What names a file: its handle, its path, or a descriptor of one that was deleted."""
+        """How to address a file: its handle, its path, or a descriptor of a deleted one."""
         if fh is not None:
             return fh
         return node.files[0] if self.nodes.path(node) is None and node.files else self.path(node)

@@ -1,8 +1,8 @@
-"""Names and folders of a mount that shows a folder as it is, through pyfuse3.
+"""Names and folders of a mount that shows a folder unchanged, through pyfuse3.
 
-The folder is the working folder of the process.  All changes come through the mount, so the kernel may keep what it was
-told.  Calls of the file system are made in the event loop: most are answered from memory, in less time than it takes to
-hand them to a thread.
+The folder is the working folder of the process.  All changes come through the mount, so the kernel may cache all
+replies.  Calls of the file system are made in the event loop: most are answered from memory, in less time than a
+hand-over to a thread.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sluice_motifs_fs.storage.stored_files import PlainValues
 
 log = logging.getLogger(__name__)
 
-#: Seconds for which the kernel keeps names and attributes.
+#: Seconds for which the kernel caches names and attributes.
 KEPT: Final = 3600.0
 _ERRORS: Final[Sequence[tuple[type[SluiceError], int]]] = (
     (NotFound, errno.ENOENT),
@@ -37,7 +37,7 @@ _STATVFS: Final = ("f_bsize", "f_frsize", "f_blocks", "f_bfree", "f_bavail", "f_
 
 
 class _Reported:
-    """A context manager: errors of the source file system, and of motifs, are those of the mount."""
+    """A context manager: turns errors of the source file system, and of motifs, into those of the mount."""
 
     def __enter__(self) -> None:
         pass
@@ -56,14 +56,14 @@ REPORTED: Final = _Reported()
 
 
 class FolderOperations(pyfuse3.Operations):
-    """What concerns names; the methods are described by pyfuse3."""
+    """Operations on names; the methods are described by pyfuse3."""
 
     supports_dot_lookup = False
 
     def __init__(self, sizes: PlainValues, times: PlainValues) -> None:
         """
-        :param sizes: by inode, of files whose size is another one in the mount
-        :param times: the same for times of modification; for files that are in ``sizes``, too
+        :param sizes: by inode, of files whose size differs in the mount
+        :param times: the same for times of modification; for files in ``sizes``, too
         """
         super().__init__()
         self.nodes = Nodes()
@@ -191,7 +191,7 @@ class FolderOperations(pyfuse3.Operations):
     def path(self, node: Node) -> str:
         """The path of a file.
 
-        :raises OSError: when it has no name any more, so that the kernel looks the name up again
+        :raises OSError: when it no longer has a name, so that the kernel looks the name up again
         """
         path = self.nodes.path(node)
         if path is None:
@@ -199,9 +199,10 @@ class FolderOperations(pyfuse3.Operations):
         return path
 
     def read_attributes(self, file: int | str) -> tuple[os.stat_result, EntryAttributes]:
-        """A file of the source folder, and what the kernel is told of it.
+        """A file of the source folder, and its attributes for the kernel.
 
-        It may be contracted or expanded meanwhile, which no mix of both is told of: the kernel would keep that.
+        It may be contracted or expanded meanwhile; the attributes are never a mix of both, since the kernel caches
+        them.
         """
         while True:
             removals = self._sizes.removals + self._times.removals
@@ -211,7 +212,7 @@ class FolderOperations(pyfuse3.Operations):
                 return status, entry
 
     def attributes(self, status: os.stat_result) -> EntryAttributes:
-        """What the kernel is told of a file; see :meth:`read_attributes`."""
+        """The attributes of a file for the kernel; see :meth:`read_attributes`."""
         entry = EntryAttributes()
         inode = entry.st_ino = status.st_ino
         entry.st_mode = status.st_mode
@@ -232,7 +233,7 @@ class FolderOperations(pyfuse3.Operations):
         return entry
 
     def made(self, parent: Node, name: str, path: str, ctx: RequestContext, file: int | None = None) -> EntryAttributes:
-        """Give what was made to who asked for it.
+        """Give a new file to the user who requested it.
 
         :param file: a descriptor, if it is open
         """
@@ -257,6 +258,6 @@ def check_rename(path: str, flags: int) -> None:
 
 def _absent() -> EntryAttributes:
     entry = EntryAttributes()
-    entry.st_ino = 0  # the kernel keeps that there is none
+    entry.st_ino = 0  # the kernel caches that there is none
     entry.entry_timeout = KEPT
     return entry

@@ -1,11 +1,11 @@
 """Content of items and sources in a mount; all other files pass through.
 
-What concerns items and sources runs in threads, but for the close of a file: requests arrive in their order, so a close
+Operations on items and sources run in threads, except the close of a file: requests arrive in their order, so a close
 that returned before a file is opened is processed before.
 
-Opening an item whose bytes are gone answers at once, and reads wait for their bytes; new content is waited for, since
-it has another size.  New content is another file with another inode, so what the kernel keeps of the old one stays
-right (``replaced``).
+Opening a contracted item returns at once, and reads wait for their bytes; the opener waits for new content, since
+it has another size.  New content is another file with another inode, so the kernel's cache of the old one stays
+valid (``replaced``).
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from sluice_motifs_fs.operations.folders import REPORTED
 from sluice_motifs_fs.operations.nodes import Node
 from sluice_motifs_fs.operations.replaced import ReplacedFiles, WatchedFile
 
-#: Requests that wait at once: the kernel's others wait behind them.
+#: Requests that wait concurrently: further requests of the kernel wait behind them.
 WAITING: Final = 512
 _WRITING: Final = 64
-#: Expansions to new content after which an opener takes it although it was not stored.
+#: Expansions to new content after which an opener gets it although it was not stored.
 _ATTEMPTS: Final = 3
 
 _T = TypeVar("_T")
@@ -57,7 +57,7 @@ class ItemOperations(FileOperations):
         files.runtime.wait_for_closes = self.wait_for_closes
 
     async def wait_for(self, call: Callable[..., _T], *arguments: Any, writing: bool = False) -> _T:
-        """Run in a thread what may wait; its errors are those of the mount."""
+        """Run a call that may wait in a thread; its errors become those of the mount."""
         with REPORTED:
             limiter = self._writing if writing else self._waiting
             return await trio.to_thread.run_sync(call, *arguments, limiter=limiter)
@@ -89,7 +89,7 @@ class ItemOperations(FileOperations):
         return reply
 
     def _open(self, path: str, flags: int) -> tuple[int, WatchedFile]:
-        """A descriptor of what a client opens, which has another inode where new content has taken its place."""
+        """A descriptor for a client's open; new content has another inode."""
         self._replaced.forget_openers()
         if flags & os.O_ACCMODE != os.O_RDONLY:
             return self._open_for_writing(path, flags), WatchedFile(held=True, writes=True)
@@ -115,14 +115,14 @@ class ItemOperations(FileOperations):
                 return handle
 
     def _follow(self, path: str, opened: Opened, anyway: bool) -> tuple[int, WatchedFile] | None:
-        """What an opener gets of an expansion; None when it opens the item once more.
+        """The handle that an opener gets from an expansion; None when it opens the item once more.
 
-        :param anyway: whether it takes new content that is not in its place
+        :param anyway: whether it accepts new content that was not stored
         """
         same = opened.same()
         if same or anyway:
             file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            # in between, later content may have taken the place of what is being made
+            # meanwhile, later content may have replaced the one that is being made
             if os.fstat(file).st_ino == opened.view.opaque[0] or not same:
                 return file, WatchedFile(opened)
             os.close(file)
@@ -152,7 +152,7 @@ class ItemOperations(FileOperations):
             found = await super().getattr(inode, ctx)
             if found.st_ino == inode or node is self.nodes.top:
                 return found
-        with REPORTED:  # new content has taken its place, or takes it now
+        with REPORTED:  # new content has replaced it, or does so now
             file = node.files[0] if node.files else self._replaced.file(inode)
             if file is None:
                 raise FUSEError(errno.ESTALE)
@@ -185,7 +185,7 @@ class ItemOperations(FileOperations):
             self._replaced.close(fh, watched)
             path = self.nodes.path(node)
             if path is not None and path in self._index.items:
-                if watched.writes:  # it may be none after it was written
+                if watched.writes:  # it may be no item after the write
                     self._files.runtime.note(path)
                 self._files.space.closed(path)
 
@@ -200,7 +200,7 @@ class ItemOperations(FileOperations):
         return reply
 
     def watch(self, file: int, node: Node) -> None:
-        """An open file has become an item or a source."""
+        """Handle an open file that has become an item or a source."""
         if file in self._watched:
             return
         writes = fcntl.fcntl(file, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDONLY
@@ -245,10 +245,10 @@ class ItemOperations(FileOperations):
         """Wait, in a thread, until all closes that have returned were processed.
 
         The kernel sends them in their order, and may hold some back while others are being answered.  So a folder is
-        opened and closed, and that is waited for.
+        opened and closed, and the thread waits for that.
         """
         passed = self._barriers[threading.get_native_id()] = threading.Event()
-        with contextlib.suppress(OSError):  # it is being unmounted
+        with contextlib.suppress(OSError):  # the folder is being unmounted
             os.close(os.open(self._mount_point, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
             passed.wait(1.0)
 

@@ -130,13 +130,13 @@ class MotifOperations(ItemOperations):
         await self._run(path, self._files.detach, path)
 
     def _named(self, inode: int) -> str:
-        """The path of a file; new content may have taken its place since the name was looked up."""
+        """The path of a file; new content may have replaced it since the name was looked up."""
         node = self.nodes[inode]
         with REPORTED:
             return self.nodes.path(node) or self._replaced.name(inode) or self.path(node)
 
     async def _run(self, path: str, call: Callable[..., None], *arguments: Any) -> None:
-        """Run in a thread what a client asks of a file; a refusal is kept for clients that ask for the reason."""
+        """Run a client's request in a thread; a refusal is kept for clients that read its reason."""
         await self.wait_for(self._keep_refusal, path, call, *arguments)
 
     def _keep_refusal(self, path: str, call: Callable[..., None], *arguments: Any) -> None:

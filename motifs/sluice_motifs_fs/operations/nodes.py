@@ -6,15 +6,15 @@ from typing import Any, Final
 
 import pyfuse3
 
-#: The path of the top: the folder that is mounted is the working folder of the process.
+#: The path of the top: the mounted folder is the working folder of the process.
 TOP: Final = "."
 _NO_CHILDREN: Final[dict[str, Any]] = {}
 
 
 class Node:
-    """One file.  Most have no children, one name, and are not open: they share what is empty.
+    """One file.  Most have no children, one name, and are not open: they share empty containers.
 
-    :param parent: the folder that it was seen in last; None for the top
+    :param parent: the folder in which it was last seen; None for the top
     """
 
     __slots__ = ("_epoch", "_path", "children", "files", "inode", "lookups", "name", "others", "parent")
@@ -24,7 +24,7 @@ class Node:
         self.parent = parent
         self.name = name
         self.lookups = 0
-        #: where else it is, by hard links
+        #: its other places, by hard links
         self.others: tuple[tuple[Node, str], ...] = ()
         self.children: dict[str, Node] = _NO_CHILDREN
         #: descriptors of the source file that the kernel has opened
@@ -34,7 +34,7 @@ class Node:
 
 
 class Nodes:
-    """All of them.  Paths are kept until a folder is renamed."""
+    """All nodes.  Paths are cached until a folder is renamed."""
 
     def __init__(self) -> None:
         self.top = Node(pyfuse3.ROOT_INODE, None, TOP)
@@ -48,7 +48,7 @@ class Nodes:
         return inode in self._nodes
 
     def path(self, node: Node) -> str | None:
-        """From the top; None when it has no name any more."""
+        """From the top; None when it no longer has a name."""
         if node._epoch == self._epoch:
             return node._path
         if node is self.top:
@@ -74,7 +74,7 @@ class Nodes:
         return f"{path}/{name}"
 
     def enter(self, inode: int, parent: Node, name: str) -> Node:
-        """The kernel has been told of a file under a name."""
+        """Record that the kernel knows a file under a name."""
         node = self._nodes.get(inode)
         if node is None:
             node = self._nodes[inode] = Node(inode, parent, name)
@@ -88,7 +88,7 @@ class Nodes:
         return node
 
     def leave(self, parent: Node, name: str) -> None:
-        """Note that no file has this name any more."""
+        """Record that no file has this name any more."""
         node = parent.children.pop(name, None)
         if node is None:
             return
@@ -98,7 +98,7 @@ class Nodes:
             self._moved(node)
 
     def rename(self, parent: Node, name: str, to: Node, to_name: str) -> None:
-        """A file has another name, in the place of what had that."""
+        """Record that a file has another name, replacing the file with that name."""
         node = parent.children.get(name)
         self.leave(to, to_name)
         if node is not None:
@@ -106,7 +106,7 @@ class Nodes:
             self._add(node, to, to_name)
 
     def forget(self, inode: int, lookups: int) -> None:
-        """The kernel has forgotten what it was told so many times."""
+        """Record that the kernel has dropped this many look-ups of a file."""
         node = self._nodes.get(inode)
         if node is None:
             return

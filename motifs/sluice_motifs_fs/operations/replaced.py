@@ -1,8 +1,8 @@
-"""Opens that have arrived at a file which new content has taken the place of.
+"""Opens of files that new content has replaced.
 
-The kernel is told ``ESTALE``, and looks the name up again, once.  What the opener gets then is kept for it, and its
-name is held so that the runtime does not replace it again.  The old file stays open while the kernel may know it: its
-inode would be used again, for the next content.
+The kernel gets ``ESTALE``, and looks the name up again, once.  The opener's handle is kept until then, and its
+name is held so that the runtime does not replace it again.  The old file stays open while the kernel may know it:
+otherwise its inode would be used again, for the next content.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from sluice_motifs_fs.storage.stored_files import HELD
 class WatchedFile:
     """A handle of an item or a source.
 
-    :param stream: where its bytes come from; None when they are in their place
-    :param held: whether it keeps them there
+    :param stream: makes its bytes; None when they are stored
+    :param held: whether it keeps the item expanded
     :param writes: whether it is open for writing
     """
 
@@ -38,7 +38,7 @@ class WatchedFile:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """What is kept for an opener that looks up a name again, which is held meanwhile.
+    """The state kept for an opener that looks up a name again; the name is held meanwhile.
 
     :param since: seconds of the clock
     """
@@ -51,7 +51,7 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """An item that new content took the place of.
+    """An item that new content has replaced.
 
     :param file: a descriptor of the old one
     :param since: seconds of the clock
@@ -63,7 +63,7 @@ class Replaced:
 
 
 class ReplacedFiles:
-    """The files that were replaced, and the openers that look up their names again."""
+    """The replaced files, and the openers that look up their names again."""
 
     def __init__(self, files: MotifFiles, nodes: Nodes) -> None:
         self._files = files
@@ -74,24 +74,24 @@ class ReplacedFiles:
         files.replaced = self.replaced
 
     def name(self, inode: int) -> str | None:
-        """The name of an item that had an inode until new content took its place."""
+        """The name of an item that had an inode until new content replaced it."""
         with self._mutex:
             return self._replaced[inode].name if inode in self._replaced else None
 
     def file(self, inode: int) -> int | None:
-        """A descriptor of a file that was replaced; None when it was not, or is not kept any more."""
+        """A descriptor of a replaced file; None when it was not replaced, or is no longer kept."""
         with self._mutex:
             return self._replaced[inode].file if inode in self._replaced else None
 
     def keep(self, pid: int, path: str, file: int, watched: WatchedFile) -> bool:
-        """Keep what an opener gets when it has looked up the name again; False when that is outdated."""
+        """Keep the handle of an opener that looks up the name again; return False when that is outdated."""
         if not self._files.files.hold_name(path, file):
             return False
         self._retries[pid] = Retry(path, file, watched, time.monotonic())
         return True
 
     def forget_openers(self) -> None:
-        """Give up what openers have not come for."""
+        """Drop the state of openers that have not returned."""
         now = time.monotonic()
         for pid in [one for one, retry in list(self._retries.items()) if now - retry.since > HELD]:
             retry = self._retries.pop(pid, None)
@@ -99,7 +99,7 @@ class ReplacedFiles:
                 self.finish(retry, 0)
 
     def finish(self, retry: Retry, inode: int) -> tuple[int, WatchedFile] | None:
-        """What was kept for an opener, if it has come to this inode."""
+        """Return the state kept for an opener, if it has opened this inode."""
         self._files.files.release_name(retry.path)
         if os.fstat(retry.file).st_ino == inode:
             return retry.file, retry.watched
@@ -107,7 +107,7 @@ class ReplacedFiles:
         return None
 
     def pop_retry(self, pid: int) -> Retry | None:
-        """What is kept for an opener that has come again."""
+        """Return the state kept for an opener that has returned."""
         return self._retries.pop(pid, None)
 
     def close(self, file: int, watched: WatchedFile) -> None:
@@ -120,7 +120,7 @@ class ReplacedFiles:
             os.close(file)
 
     def replaced(self, name: str, file: int) -> None:
-        """New content has taken the place of an item; from any thread, ``file`` is a descriptor of the old one.
+        """Record that new content has replaced an item; from any thread, ``file`` is a descriptor of the old one.
 
         The old one is kept open while the kernel may know it, since its inode would be used again.
         """

@@ -1,1 +1,1 @@
-"""Items in a folder of a file system: where their states lie, how they are changed, and the shim above."""
+"""Items in a folder of a file system: their stored states, changes of them, and the shim above."""

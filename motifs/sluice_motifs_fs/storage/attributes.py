@@ -1,7 +1,7 @@
-"""Extended attributes: the one that lies with a file with motifs, and those by which a mount shows and takes motifs.
+"""Extended attributes: the one of a file with motifs, and those by which a mount shows and sets motifs.
 
-The first, of the source file, is shown by no mount as it is.  It alone says whether the bytes of a file count.  It is
-written at once by the file system, so a process that is killed leaves a file expanded or contracted, whatever it has
+The first, of the source file, is not shown by a mount.  Only it says whether the bytes of a file count.  The file
+system writes it atomically, so a process that is killed leaves a file expanded or contracted, whatever it has
 written into the file meanwhile.
 """
 
@@ -21,13 +21,13 @@ STORED: Final = "user.sluice.motif.stored"
 ALGORITHM: Final = "sha256"
 _FORMAT: Final = 1
 
-#: The motifs of a file as JSON; set with one of them to attach it, removed to detach all.
+#: The motifs of a file as JSON; set it to one motif to attach it, remove it to detach all.
 MOTIF: Final = "user.sluice.motif"
-#: Whether a file is contracted or expanded; set to make it so.
+#: Whether a file is contracted or expanded; set it to change that.
 STATE: Final = "user.sluice.motif.state"
 #: Why the last change of a file's motifs was refused.
 REASON: Final = "user.sluice.motif.reason"
-#: How a mount's space stands as JSON, of its top; set to change its target size and policy.
+#: The state of a mount's space as JSON, on its top; set it to change its target size and policy.
 SPACE: Final = "user.sluice.space"
 
 CONTRACTED: Final = "contracted"
@@ -39,9 +39,9 @@ class StoredState:
     """A file with motifs.
 
     :param version: of its content
-    :param size: plain bytes, whether they are there or not
+    :param size: plain bytes, whether it has them or not
     :param digest: SHA-256 of the plain bytes in hexadecimal
-    :param modified: its time of modification in nanoseconds; other bytes were written where it is another one
+    :param modified: its time of modification in nanoseconds; if that differs, other bytes were written
     :param record: the text of a ``Record``
     """
 
@@ -53,14 +53,14 @@ class StoredState:
     record: str
 
     def encode(self) -> bytes:
-        """As the attribute holds it."""
+        """The attribute's value."""
         fields = (_FORMAT, self.version, self.size, self.digest, self.modified, self.contracted, self.record)
         return json.dumps(fields, separators=(",", ":")).encode()
 
     @classmethod
     def decode(cls, raw: bytes) -> Self:
         """
-        :raises DecodeError: when it is nothing that this version knows
+        :raises DecodeError: for a value that this version does not know
         """
         try:
             fields = json.loads(raw)
@@ -74,7 +74,7 @@ class StoredState:
         raise DecodeError("the attribute of a file with motifs is of another version, or damaged", raw)
 
     def describes(self, status: os.stat_result) -> bool:
-        """Whether the file is what it was when the attribute was written, and not written past us."""
+        """Whether the file is unchanged since the attribute was written, so no process wrote it outside the mount."""
         return self.contracted or (self.size, self.modified) == (status.st_size, status.st_mtime_ns)
 
     def view(self, name: str, pinned: str, opaque: object) -> ItemView:
@@ -84,7 +84,7 @@ class StoredState:
 
 
 def read_stored(file: int | str) -> bytes | None:
-    """The attribute of a file, given by its path or descriptor; None when it has none."""
+    """The attribute of a file, given by its path or descriptor; None without one."""
     try:
         return os.getxattr(file, STORED)
     except OSError as error:
@@ -108,7 +108,7 @@ def file_version(status: os.stat_result) -> str:
 
 
 def write_all(file: int, content: bytes, position: int) -> int:
-    """Write at a position; how many bytes these were."""
+    """Write at a position; return the number of bytes."""
     written = 0
     while written < len(content):
         written += os.pwrite(file, memoryview(content)[written:], position + written)
@@ -116,7 +116,7 @@ def write_all(file: int, content: bytes, position: int) -> int:
 
 
 def copy_attributes(file: int, new: int) -> None:
-    """Owner, modes and extended attributes, access lists included, of a file for the one that takes its place."""
+    """Copy owner, modes and extended attributes, access lists included, of a file to the one that replaces it."""
     status = os.fstat(file)
     os.fchown(new, status.st_uid, status.st_gid)
     os.fchmod(new, status.st_mode & 0o7777)

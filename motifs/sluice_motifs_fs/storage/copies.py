@@ -1,7 +1,7 @@
-"""Hidden copies of a mount: files in its private folder, each called by the SHA-256 of its bytes.
+"""Hidden copies of a mount: files in its private folder, each named by the SHA-256 of its bytes.
 
-One process has the folder, and finds all items when it mounts it.  So copies that no item names are removed then, and
-nobody has to note who needs one.
+One process uses the folder, and finds all items when it mounts it.  So it removes copies that no item names then, and
+needs no references.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PIECE: Final = 256 << 10
 
 
 def is_copy(name: str) -> bool:
-    """Whether a copy is called so."""
+    """Whether a name is that of a copy."""
     return name.startswith(_PREFIX)
 
 
@@ -94,7 +94,7 @@ class FileCopies:
             raise ExpansionError(f"copy `{name}` is damaged")
 
     def refer(self, copy: str, item: str, seen: ItemView | None) -> None:
-        """Nothing is noted: the next mount finds who names it."""
+        """Do nothing: the next mount finds the items that name it."""
 
     def keep_only(self, needed: Collection[str]) -> None:
         """Remove all other copies."""

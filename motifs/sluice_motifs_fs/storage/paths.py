@@ -1,7 +1,7 @@
 """Files below the source folder by the names of items, without following a symbolic link out of it.
 
-The process may run as root, and anybody who may attach a motif chooses the names of its sources.  So each folder on
-the way is opened without following links, and who attached the motif must have the right to read what it names.
+The process may run as root, and any user that may attach a motif chooses the names of its sources.  So each folder on
+the way is opened without following links, and that user must have the right to read the sources.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 from sluice_core.errors import CallerError
 from sluice_motifs.api import ExpansionError
 
-#: The folder of files that are being written, below the source folder; no mount shows it.
+#: The folder of files that are being written, below the source folder; a mount does not show it.
 PRIVATE: Final = ".sluice-motif"
 _FOLDER: Final = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -22,7 +22,7 @@ _FOLDER: Final = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 class SourceFolder:
     """The folder that is mounted.
 
-    :param path: of the folder; stays what it is when something is mounted over it
+    :param path: of the folder; stays valid when something is mounted over it
     """
 
     def __init__(self, path: os.PathLike[str] | str) -> None:
@@ -30,13 +30,13 @@ class SourceFolder:
         self.path = f"/proc/self/fd/{self._root}"
 
     def close(self) -> None:
-        """Close the folder; no name is looked up any more."""
+        """Close the folder; no name can be looked up any more."""
         os.close(self._root)
 
     def stat(self, name: str, reader: int | None = None) -> os.stat_result | None:
-        """A file; None when there is none, or it is no regular file.
+        """A file; None if it does not exist, or is no regular file.
 
-        :param reader: the user who must have the right to read it; None for anybody
+        :param reader: the user who must have the right to read it; None for any user
         :raises ExpansionError: when that user has not
         """
         with suppress(FileNotFoundError, NotADirectoryError):
@@ -53,7 +53,7 @@ class SourceFolder:
         return None
 
     def open(self, name: str, flags: int = os.O_RDONLY) -> int:
-        """A descriptor of a regular file that is there; it does not block."""
+        """Open an existing regular file; this does not block."""
         folder, last = self._folder(name)
         try:
             return os.open(last, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
@@ -61,7 +61,7 @@ class SourceFolder:
             os.close(folder)
 
     def replace(self, private: str, name: str) -> None:
-        """Put a file of the private folder in the place of another one."""
+        """Move a file of the private folder over another one."""
         folder, last = self._folder(name)
         try:
             os.rename(f"{self.path}/{PRIVATE}/{private}", last, dst_dir_fd=folder)
@@ -86,7 +86,7 @@ class SourceFolder:
 
 
 def _allowed(status: os.stat_result, user: int, right: int) -> bool:
-    """Whether a user has a right as owner, or everybody has it; groups and access lists are not looked at."""
+    """Whether a user has a right as owner, or all users have it; groups and access lists are ignored."""
     if user in (0, os.geteuid()):
         return True
     return bool(status.st_mode & (right if status.st_uid == user else right >> 6))

@@ -1,12 +1,12 @@
 """The shim between the motif runtime and a folder of a file system.
 
 An item is a regular file; its name is its path from the top of the folder.  A *contracted* one has no bytes, and an
-attribute that says what they were.
+attribute that describes them.
 
-* Contraction and expansion leave a file in its place, with its inode: owner, modes, access lists and hard links stay,
-  and what the kernel has cached of its content is right.  The attribute changes first when bytes go, and last when they
-  come.  What a process that was killed has left behind is cleared by ``StoredFiles.recover``.
-* New content is written to a private file, which then takes the place of the old one: who has that open reads it on.
+* Contraction and expansion keep the file with its inode: owner, modes, access lists and hard links stay,
+  and the kernel's cache of its content is valid.  The attribute changes first on contraction, and last on
+  expansion.  ``StoredFiles.recover`` removes the leftovers of a killed process.
+* New content is written to a private file, which then replaces the old one: a process that has that open reads on.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ PIECE: Final = 256 << 10
 class FileShim(Shim):
     """Items of one folder; implements ``Shim``.
 
-    :param front_door: the bytes of an item for an expansion: its name and the chain of items that wait for it
-    :param replaced: told of an item that another file took the place of, and a descriptor of the old one
+    :param front_door: returns the bytes of an item for an expansion, by its name and the chain of items that wait for
+        it
+    :param replaced: called with an item that another file replaced, and a descriptor of the old one
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class FileShim(Shim):
         return self._files.scan()
 
     def may_share(self, motif: Motif, other: str) -> bool:
-        """Whether who attached a motif owns another file, or the mount."""
+        """Whether the user who attached a motif owns another file, or the mount."""
         found = self._folder.stat(other)
         return found is not None and int(motif.identity or 0) in (0, os.geteuid(), found.st_uid)
 
@@ -117,7 +118,7 @@ class FileShim(Shim):
                 return False
             tracked = self._tracker.find(os.fstat(file).st_ino)
             if record.motifs and tracked is not None and tracked.written:
-                return False  # its content is about to be another one
+                return False  # its content is about to be replaced
             if record.motifs:
                 self._files.store(file, plain, record, seen.contracted)
             elif not seen.contracted:
@@ -140,7 +141,7 @@ class FileShim(Shim):
         inode = seen.opaque[0]
         with self._files.mutex:
             if inode in self._making:
-                return False  # somebody writes the same bytes into it
+                return False  # another expansion writes the same bytes into it
             self._making.add(inode)
         try:
             return self._fill(seen, record, pieces)

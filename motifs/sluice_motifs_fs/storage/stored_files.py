@@ -1,7 +1,7 @@
-"""Files with motifs in a folder: how they are found, judged and changed.
+"""Files with motifs in a folder: how they are found, viewed and changed.
 
-All changes of attributes, and of bytes by the runtime, pass one lock, under which what the runtime has judged is
-compared with what is there.
+All changes of attributes, and of bytes by the runtime, hold one lock, under which the runtime's view is
+compared with the present state.
 """
 
 from __future__ import annotations
@@ -24,17 +24,18 @@ from sluice_motifs_fs.storage.tracking import FileTracker
 
 log = logging.getLogger(__name__)
 
-#: Seconds for which a name is held at most.
+#: The most seconds for which a name is held.
 HELD: Final = 2.0
 
-#: What the runtime has judged: the inode and the attribute, or its version where it has no motifs.
+#: The runtime's view: the inode and the attribute, or its version for a file without motifs.
 _Judgement = tuple[int, bytes | str]
 
 
 class PlainValues(dict[int, int]):
-    """What clients are shown of files, by inode, in the place of what the source folder says.
+    """Attributes of files for clients, by inode, that replace those of the source folder.
 
-    Who looks at the folder first and here after that has the truth of one moment if ``removals`` is what it was.
+    A reader that reads the folder first and these values after that has one consistent state if ``removals`` is
+    unchanged.
     """
 
     def __init__(self) -> None:
@@ -42,7 +43,7 @@ class PlainValues(dict[int, int]):
         self.removals = 0
 
     def remove(self, inode: int) -> None:
-        """The source folder says it from now on."""
+        """Use the value of the source folder from now on."""
         self.removals += 1
         self.pop(inode, None)
 
@@ -67,7 +68,7 @@ class StoredFiles:
         self._tracker = tracker
 
     def find(self, name: str, reader: int | None = None) -> ItemView | None:
-        """As :meth:`view`, whatever is pinned.
+        """As :meth:`view`, without regard to pins.
 
         :param reader: the user who must have the right to read it
         """
@@ -132,9 +133,9 @@ class StoredFiles:
                 yield
 
     def hold_name(self, name: str, file: int) -> bool:
-        """Keep the runtime from putting another file in the place of an open one until :meth:`release_name`.
+        """Keep the runtime from replacing an open file until :meth:`release_name`.
 
-        False when another one is there already.
+        Return False when another file has replaced it already.
         """
         with self.mutex:
             found = self._folder.stat(name)
@@ -144,7 +145,7 @@ class StoredFiles:
             return True
 
     def release_name(self, name: str) -> None:
-        """Release the hold after the opener has come."""
+        """Release the hold after the opener has returned."""
         with self.mutex:
             self._held[name] -= 1
             if not self._held[name]:
@@ -152,17 +153,17 @@ class StoredFiles:
             self._released.notify_all()
 
     def wait_for_name(self, name: str) -> None:
-        """Wait until a name is not held, :data:`HELD` seconds at most; hold ``mutex``, which others may take then."""
+        """Wait until a name is not held, :data:`HELD` seconds at most; hold ``mutex``, which is released meanwhile."""
         self._released.wait_for(lambda: name not in self._held, HELD)
 
     def written(self, name: str) -> bool:
-        """Whether a client is writing a file, and it is not settled."""
+        """Whether a client is writing a file, whose content is not settled."""
         found = self._folder.stat(name)
         tracked = None if found is None else self._tracker.find(found.st_ino)
         return tracked is not None and tracked.written
 
     def set_times(self, file: int, accessed: int, modified: int) -> None:
-        """Set the times of an open file in nanoseconds, which is no other content."""
+        """Set the times of an open file in nanoseconds, which does not change its content."""
         with self.mutex:
             status, raw = os.fstat(file), read_stored(file)
             os.utime(file, ns=(accessed, modified))
@@ -173,12 +174,12 @@ class StoredFiles:
                 os.setxattr(file, STORED, replace(stored, modified=modified).encode())
 
     def recover(self) -> Iterator[ItemView]:
-        """All items; what a process that was killed has left behind is cleared.
+        """Return all items; remove the leftovers of a killed process.
 
-        That are private files, and bytes of contracted items.
+        These are private files, and bytes of contracted items.
 
-        :raises Conflict: when another process has the folder
-        :raises PeerError: when the file system holds no attributes, or cannot be written
+        :raises Conflict: when another process uses the folder
+        :raises PeerError: when the file system has no extended attributes, or cannot be written
         """
         with storage_errors(PRIVATE):
             os.makedirs(self.private, mode=0o700, exist_ok=True)
@@ -201,7 +202,7 @@ class StoredFiles:
 
     @contextlib.contextmanager
     def unchanged(self, seen: ItemView, closing: bool = True) -> Iterator[int | None]:
-        """A descriptor of the file that was seen, while nothing of it changes; None when it is another one now."""
+        """Context with a descriptor of the viewed file, which does not change meanwhile; None when it has changed."""
         with storage_errors(seen.name), self.mutex:
             try:
                 file = self._folder.open(seen.name, os.O_RDWR)
@@ -225,7 +226,7 @@ class StoredFiles:
         return found == expected
 
     def contracted(self, file: int) -> bool:
-        """Whether the bytes of an open file are gone."""
+        """Whether an open file has no bytes."""
         with self.mutex:
             raw = read_stored(file)
         return raw is not None and StoredState.decode(raw).contracted
@@ -247,7 +248,7 @@ class StoredFiles:
 
 @contextlib.contextmanager
 def storage_errors(name: str) -> Iterator[None]:
-    """Errors of the file system are those of a storage; that there is no such file is none."""
+    """Context that turns errors of the file system into those of a storage, except that a file does not exist."""
     try:
         yield
     except FileNotFoundError:

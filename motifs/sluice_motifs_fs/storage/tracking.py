@@ -1,13 +1,13 @@
-"""Who writes the files that items are made from, and who needs their content as it was.
+"""The writers of files that are sources, and the expansions that need their content unchanged.
 
-* While a client writes a file, its *shown version* is the one from before: what was made from it is not out of date.
+* While a client writes a file, its *shown version* is the one from before: items made from it are not stale.
   It is *settled*, and has a new version, when the client closes it, or has not written for a moment.
 * An expansion *pins* its sources: it waits until they are settled, notes their versions and holds them open.  A client
   that is going to change such a file copies it first, for the expansions that hold it.  So an expansion reads one
-  content, that of the version that it noted, and no client waits for an expansion.
-* A client who never closes a file and never pauses does not hold up expansions for long: after ``PATIENCE`` the content
-  of that moment gets a version, and is what they read.
-* What is pinned is seen by the thread of the expansion alone, and by the expansions of contracted sources that it
+  content, that of the noted version, and no client waits for an expansion.
+* A client that never closes a file and never pauses does not delay expansions for long: after ``PATIENCE`` the content
+  of that moment gets a version, and expansions read it.
+* Only the thread of the expansion sees its pins, and the expansions of contracted sources that it
   begins.
 """
 
@@ -37,10 +37,10 @@ _PIECE: Final = 256 << 10
 
 
 class Holder(Protocol):
-    """A holder of the content of a file as it is."""
+    """A holder of the content of a file."""
 
     def copy(self) -> None:
-        """Hold a copy from now on: the file is going to be changed."""
+        """Hold a copy from now on: the file will be changed."""
 
 
 class TrackedFile:
@@ -48,7 +48,7 @@ class TrackedFile:
 
     def __init__(self) -> None:
         self.changed = threading.Condition(threading.RLock())
-        #: handles that are open for writing, and those that keep its bytes in their place
+        #: handles that are open for writing, and those that keep the file expanded
         self.writers = 0
         self.readers = 0
         self.pins: list[Holder] = []
@@ -59,7 +59,7 @@ class TrackedFile:
 
     @property
     def used(self) -> bool:
-        """Whether anybody has it open, or needs it as it is."""
+        """Whether it is open, or its content is held."""
         return bool(self.writers or self.readers or self.pins)
 
     def version(self, status: os.stat_result) -> str:
@@ -70,8 +70,8 @@ class TrackedFile:
     def writing(self, file: int, before: str | None = None) -> Iterator[None]:
         """Context in which a client changes the content.
 
-        :param file: the handle by which it does, an open descriptor
-        :param before: its version, where that is not the one of its times
+        :param file: the client's handle, an open descriptor
+        :param before: its version, if that does not follow from its times
         """
         with self.changed:
             if not self.written:
@@ -92,7 +92,7 @@ class TrackedFile:
             self.writers += writes
 
     def release(self, file: int, writes: bool) -> None:
-        """Count a handle as closed, its descriptor is still open; settle the content unless others have written it."""
+        """Count a handle as closed, its descriptor still open; settle the content unless others have written it."""
         with self.changed:
             self.readers -= 1
             self.writers -= writes
@@ -101,7 +101,7 @@ class TrackedFile:
                 self.end_write(file)
 
     def end_write(self, file: int) -> None:
-        """Settle the content: what was written counts from now on, under a new version."""
+        """Settle the content: written bytes count from now on, under a new version."""
         with self.changed:
             if not self.written:
                 return
@@ -126,19 +126,19 @@ class TrackedFile:
 
 
 class FileTracker:
-    """The files that are tracked, from any threads; those that nobody uses are nothing but their lock."""
+    """The tracked files, from any threads; unused ones keep only their lock."""
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
         self._files: dict[int, TrackedFile] = {}
 
     def file(self, inode: int) -> TrackedFile:
-        """A file, which is tracked from now on."""
+        """Return a file, and track it from now on."""
         with self._mutex:
             return self._files.setdefault(inode, TrackedFile())
 
     def find(self, inode: int) -> TrackedFile | None:
-        """A file, if it is tracked."""
+        """Return a file, if it is tracked."""
         return self._files.get(inode)
 
 
@@ -146,7 +146,7 @@ class Pin:
     """The content of a file for an expansion.
 
     :param file: a descriptor of it, which is closed with the pin
-    :param folder: where a copy is made, without a name
+    :param folder: where an unnamed copy is created
     """
 
     def __init__(self, file: int, view: ItemView, folder: str) -> None:
@@ -157,7 +157,7 @@ class Pin:
         self._mutex = threading.Lock()
 
     def copy(self) -> None:
-        """Hold a copy from now on: the file is going to be changed."""
+        """Hold a copy from now on: the file will be changed."""
         with self._mutex:
             if self._copied:
                 return
@@ -180,12 +180,12 @@ class Pin:
             yield piece
 
     def close(self) -> None:
-        """Read no more."""
+        """Close the file."""
         os.close(self._file)
 
 
 class Pins:
-    """The sources of one expansion; shared by its opener and its maker, the last of whom gives them back.
+    """The sources of one expansion; shared by its opener and its maker, the last of which releases them.
 
     :param own: those that were pinned for it
     :param outer: those of the expansion that waits for it
@@ -206,7 +206,7 @@ class Pins:
         return self
 
     def release(self) -> None:
-        """Remove a user; the last one gives the pins back."""
+        """Remove a user; the last one releases the pins."""
         with self._mutex:
             self._users -= 1
             last = self._users == 0
@@ -220,7 +220,7 @@ class Pins:
 class Pinning:
     """Pins files.
 
-    :param view: the item of a name, as it is now
+    :param view: returns the present item of a name
     """
 
     def __init__(self, folder: SourceFolder, tracker: FileTracker, view: Callable[[str], ItemView | None]) -> None:
@@ -230,7 +230,7 @@ class Pinning:
         self._thread = threading.local()
 
     def find(self, name: str) -> Pin | None:
-        """A file that the expansion of this thread has pinned."""
+        """Return a file that the expansion of this thread has pinned."""
         pins = self._current
         return None if pins is None else pins.found.get(name)
 
@@ -241,7 +241,7 @@ class Pinning:
 
     @contextlib.contextmanager
     def reading(self, pins: Pins) -> Iterator[None]:
-        """Context in which this thread sees pinned files as they were."""
+        """Context in which this thread sees pinned files unchanged."""
         before, self._thread.pins = self._current, pins
         try:
             yield
@@ -249,7 +249,7 @@ class Pinning:
             self._thread.pins = before
 
     def spawn(self, work: Callable[[], None]) -> None:
-        """Run an expansion in a thread that sees what this one sees."""
+        """Run an expansion in a thread with the pins of this one."""
         pins = self._current
         shared = None if pins is None else pins.share()
 
@@ -264,9 +264,9 @@ class Pinning:
         threading.Thread(target=run, name="motif expansion", daemon=True).start()
 
     def pin(self, names: frozenset[str]) -> Pins:
-        """Hold the content of files as it is once it is settled; what this thread has pinned stays as it was.
+        """Hold the content of files once it is settled; pins of this thread stay.
 
-        Files that are contracted or do not exist are left out.
+        Contracted and missing files are left out.
         """
         outer = self._current
         held = {} if outer is None else outer.found

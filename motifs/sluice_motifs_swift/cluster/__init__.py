@@ -1,1 +1,1 @@
-"""What the daemons of a cluster share through Redis, and what they read of its policies."""
+"""The state that the daemons of a cluster share through Redis, and the policies that they read."""

@@ -1,10 +1,10 @@
-"""Sends the other daemons what happened to items here, and applies what they send: opened, made, contracted, attached.
+"""Sends the events of items to the other daemons, and applies theirs: opened, made, contracted, attached.
 
-So each daemon knows all items, whoever attached or contracted them, and another owner of a space goes on with the same
-order.  What is sent is summed up for about two seconds; beyond a bound the opens of these are left out.
+So each daemon knows all items, independent of the daemon that attached or contracted them, and another owner of a space
+continues with the same order.  Messages sum up about two seconds; opens beyond a limit are left out.
 
-Activities are in a capped stream in Redis.  What is lost there (a reader that was away for too long) costs accuracy
-until the next scan, and nothing else.
+Activities are in a capped stream in Redis.  Lost ones (of a daemon that could not read for too long) cost accuracy
+until the next scan, but not correctness.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from sluice_motifs.items import ItemState, ItemTable
 
 log = logging.getLogger(__name__)
 
-#: Entries that are kept, and names in one of them.
+#: The most entries of the stream, and names in one of them.
 LENGTH: Final = 5000
 MOST_NAMES: Final = 2000
-#: Id before all entries.
+#: The id before all entries.
 FIRST: Final = "0-0"
-#: What a change says of an item.
+#: The states of an item in a change.
 GONE: Final = -1
 CONTRACTED: Final = 0
 EXPANDED: Final = 1
@@ -40,11 +40,11 @@ _FIELD: Final = b"activity"
 
 @dataclass(frozen=True, slots=True)
 class MotifActivity(Message):
-    """What happened to items in about two seconds.
+    """The events of items in about two seconds.
 
     :param changed: name, plain bytes, and :data:`GONE`, :data:`CONTRACTED` or :data:`EXPANDED`
     :param opened: names, each as often as it was opened, in the order of the last open
-    :param made: name, and seconds that its bytes took
+    :param made: name, and seconds of its expansion
     """
 
     daemon: str
@@ -68,7 +68,7 @@ def last_activity(keys: Keys) -> Operation[str]:
 
 
 def activity_after(keys: Keys, marker: str, most: int = 100) -> Operation[tuple[list[MotifActivity], str]]:
-    """What was sent behind ``marker``, and the id up to which that is; what cannot be read is left out."""
+    """The activities behind ``marker``, and the id of the last one; those that cannot be decoded are left out."""
 
     def parse(replies: list[Any]) -> tuple[list[MotifActivity], str]:
         activities, last = [], marker
@@ -76,7 +76,7 @@ def activity_after(keys: Keys, marker: str, most: int = 100) -> Operation[tuple[
             last = entry.decode()
             try:
                 activities.append(MotifActivity.decode(stream_fields(fields)[_FIELD]))
-            except (DecodeError, KeyError):  # of a daemon that knows more
+            except (DecodeError, KeyError):  # of a newer daemon
                 continue
         return activities, last
 
@@ -84,7 +84,7 @@ def activity_after(keys: Keys, marker: str, most: int = 100) -> Operation[tuple[
 
 
 PERIOD: Final = 2.0
-#: Names that may wait to be sent.
+#: The most names that wait to be sent.
 _MOST_WAITING: Final = 100_000
 
 Value = TypeVar("Value")
@@ -108,21 +108,21 @@ class ActivityExchange:
         self._changed: dict[str, tuple[int, int]] = {}
         self._opened: dict[str, int] = {}
         self._made: dict[str, float] = {}
-        #: Set in the thread that applies what others sent, which is not sent again.
+        #: Set in the thread that applies received activities, which are not sent again.
         self._applying = threading.local()
         self._marker = ""
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="motif activity", daemon=True)
 
     def start(self) -> None:
-        """Begin to send and to receive."""
+        """Start to send and to receive."""
         self._items.watch(self)
         with self._mutex:
-            self._changed.clear()  # what there is already, the others know or find
+            self._changed.clear()  # the others know the present items, or scan for them
         self._thread.start()
 
     def stop(self) -> None:
-        """Send what waits, and end."""
+        """Send the waiting events, and stop."""
         self._stopping.set()
         self._thread.join()
 
@@ -154,9 +154,9 @@ class ActivityExchange:
     # In its own thread
 
     def step(self) -> None:
-        """Send what waits, and apply what others sent.
+        """Send the waiting events, and apply received ones.
 
-        :raises PeerError: when Redis is away
+        :raises PeerError: when Redis is unreachable
         """
         keys = self._store.keys
         if not self._marker:
@@ -178,14 +178,14 @@ class ActivityExchange:
             try:
                 self.step()
             except PeerError as error:
-                log.warning("other daemons of motifs are not told: %s", error)
-            except Exception:  # a fault must not end the exchange
-                log.exception("other daemons of motifs are not told")
+                log.warning("events are not sent to other motif daemons: %s", error)
+            except Exception:  # a bug must not end the exchange
+                log.exception("events are not sent to other motif daemons")
             if stopping:
                 return
 
     def _next(self) -> MotifActivity | None:
-        """A piece of what waits; None when nothing does."""
+        """A part of the waiting events; None without any."""
         with self._mutex:
             changed = _pop(self._changed)
             opened = _pop(self._opened)
@@ -221,6 +221,6 @@ class ActivityExchange:
 
 
 def _pop(waiting: dict[str, Value]) -> list[tuple[str, Value]]:
-    """The first of what waits, as many as one message holds."""
+    """The first of the waiting events, as many as one message holds."""
     names = list(waiting)[:MOST_NAMES]
     return [(name, waiting.pop(name)) for name in names]

@@ -1,7 +1,7 @@
 """Answers calls of the API, in threads of a daemon `sluice-motifs`.
 
-One thread takes calls, as many as there are free workers.  One thread says that the daemon runs, answers for daemons
-that died with calls in hand, and works at operations.  Whatever Redis does, both go on.
+One thread claims calls, as many as there are free workers.  One thread announces the daemon, answers for daemons
+that were killed with claimed calls, and processes operations.  Both continue after any error of Redis.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ log = logging.getLogger(__name__)
 
 #: Seconds for which one command waits for a call.
 _WAIT: Final = 2.0
-#: Seconds after Redis failed.
+#: Seconds of a pause after an error of Redis.
 _PAUSE: Final = 1.0
 
 
 class CallServer:
     """The calls of one daemon; :meth:`start` and :meth:`stop` it.
 
-    :param node: where it runs
-    :param workers: calls at a time
+    :param node: on which it runs
+    :param workers: concurrent calls
     :param now: unix seconds
     """
 
@@ -73,13 +73,13 @@ class CallServer:
         ]  # fmt: skip
 
     def start(self) -> None:
-        """Announce the daemon, and begin to answer; a Redis that is away is told later."""
+        """Announce the daemon, and start to answer; an unreachable Redis gets the announcement later."""
         self._try(announce(self._store.keys, self.daemon))
         for thread in self._threads:
             thread.start()
 
     def stop(self) -> None:
-        """Finish the calls in hand, and take no more."""
+        """Finish the claimed calls, and claim no more."""
         self._stopping.set()
         for thread in self._threads:
             thread.join()
@@ -120,7 +120,7 @@ class CallServer:
             return MotifAnswer(result=getattr(self._calls, call.verb)(**call.arguments))
         except SluiceError as error:
             return MotifAnswer(error.status, reason=str(error))
-        except Exception:  # a shim or a template may raise anything, and the caller waits for an answer
+        except Exception:  # shims and templates may raise any exception, and the caller needs an answer
             log.exception("call `%s` failed", call.verb)
             return MotifAnswer(500, reason=f"call `{call.verb}` failed in daemon `{self.daemon.name}`, see its log")
 
@@ -131,7 +131,7 @@ class CallServer:
                 self._answer_for(name)
 
     def _answer_for(self, lost: str) -> None:
-        """Answer the calls that a daemon had in hand when it died."""
+        """Answer the claimed calls of a daemon that was killed."""
         reason = f"daemon `{lost}` ended while it worked at this, which may have happened; ask again"
         for taken in self._try(calls_in_hand(self._store.keys, lost)) or ():
             try:
@@ -145,7 +145,7 @@ class CallServer:
             self._try(withdraw(self._store.keys, lost))
 
     def _try(self, operation: Operation[Any], pause: float = 0.0) -> Any:
-        """Run an operation on Redis; None when Redis does not answer, which is logged."""
+        """Run an operation on Redis; return None when Redis does not answer, which is logged."""
         try:
             return self._store.run(operation)
         except PeerError as error:

@@ -1,12 +1,12 @@
-"""Leases of items with motifs in Redis: who works at which object, in the whole cluster.
+"""Leases of items with motifs in Redis: one process in the cluster may change an object.
 
 Theory of operation.
 
-* A lease is a key that ends by itself.  Its value is a token, greater than that of each earlier lease: it is taken from
-  the clock where that is ahead of the last one, so a Redis that lost its data does not begin anew.
-* Redis may forget leases: it was restarted, wiped, or a replica took its place that lagged behind.  Each of these shows
-  as another run id.  The first call to another run notes when that began.  Until all leases that an earlier run may
-  have granted have ended, nothing is granted.
+* A lease is a key that expires.  Its value is a token, greater than that of each earlier lease: it is taken from
+  the clock if that is ahead of the last one, so a Redis that lost its data does not start again.
+* Redis may lose leases: it was restarted, wiped, or a replica that lagged behind replaced it.  In each case its
+  run id changes.  The first call to another run records its time.  Until all leases that an earlier run may
+  have granted have expired, no lease is granted.
 
 Time is that of Redis, since daemons run on many machines.
 """
@@ -23,8 +23,8 @@ from sluice_core.store.store import Store
 from sluice_motifs.storage.leases import LASTS
 from sluice_motifs.storage.shim import Lease
 
-#: KEYS: the lease, what is known of this run.  ARGV: milliseconds of a lease.
-#: Answers the token, nothing while another one holds it, or minus the milliseconds until there are leases again.
+#: KEYS: the lease, the state of this run.  ARGV: milliseconds of a lease.
+#: Returns the token, nothing while another lease is valid, or minus the milliseconds until leases are granted again.
 ACQUIRE: Final = Script("""
 local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
 local time = redis.call('TIME')
@@ -44,13 +44,13 @@ redis.call('SET', KEYS[1], token, 'PX', ARGV[1])
 return token
 """)
 
-#: KEYS: the lease.  ARGV: token, milliseconds of a lease.  Answers 1 when it is still that one.
+#: KEYS: the lease.  ARGV: token, milliseconds of a lease.  Returns 1 when it is still that lease.
 RENEW: Final = Script("""
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])
 """)
 
-#: KEYS: leases.  ARGV: their tokens.  Answers how many were still these.
+#: KEYS: leases.  ARGV: their tokens.  Returns how many were still valid.
 RELEASE: Final = Script("""
 local released = 0
 for number, lease in ipairs(KEYS) do
@@ -83,9 +83,9 @@ class RedisLeases:
 
 
 def acquire_lease(keys: Keys, item: str, lasts: float = LASTS) -> Operation[int | None]:
-    """The token of a new lease of ``item``; None while another one holds it.
+    """The token of a new lease of ``item``; None while another one is valid.
 
-    :raises PeerError: when run, while Redis may have forgotten leases that are still held
+    :raises PeerError: when run, while Redis may have lost leases that are still valid
     """
 
     def parse(reply: Any) -> int | None:
@@ -98,12 +98,12 @@ def acquire_lease(keys: Keys, item: str, lasts: float = LASTS) -> Operation[int 
 
 
 def renew_lease(keys: Keys, item: str, token: int, lasts: float = LASTS) -> Operation[bool]:
-    """Let a lease last from now on; False when it is over."""
+    """Let a lease last from now on; return False when it has expired."""
     return scripted(RENEW, (keys.motif_lease(item),), (token, _milliseconds(lasts)), bool)
 
 
 def release_leases(keys: Keys, tokens: Mapping[str, int]) -> Operation[int]:
-    """Release leases, by item; return how many were not over."""
+    """Release leases, by item; return how many had not expired."""
     return scripted(RELEASE, tuple(map(keys.motif_lease, tokens)), tokens.values(), int)
 
 

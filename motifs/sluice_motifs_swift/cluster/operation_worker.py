@@ -1,4 +1,4 @@
-"""Works at expansions of everything, one operation at a time and some items of it side by side."""
+"""Processes expansions of all items, one operation at a time and some items of it concurrently."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sluice_motif_control.operations import claim_operation, report_operation
 
 log = logging.getLogger(__name__)
 
-#: Items that are expanded side by side.
+#: Items that are expanded concurrently.
 AT_ONCE: Final = 4
 #: Seconds between two tries to claim an operation.
 _POLL: Final = 2.0
@@ -50,7 +50,7 @@ class OperationWorker:
         self._now = now
 
     def run(self) -> None:
-        """Work until stopped."""
+        """Process operations until stopped."""
         while not self._stopping.wait(_POLL):
             with ExitStack() as working:  # what it fails by is logged with its id
                 try:
@@ -85,7 +85,7 @@ class OperationWorker:
     def _progress(
         self, operation: MotifOperation, names: Iterator[tuple[str, int]], pool: ThreadPoolExecutor
     ) -> Iterator[MotifOperation]:
-        """The operation as it is, now and then until all is done."""
+        """Yield the progress of the operation every few seconds until all items are done."""
         yield operation
         under_way: dict[Future[object], tuple[str, int]] = {}
         expand = with_log_fields(self._calls.expand)
@@ -101,13 +101,13 @@ class OperationWorker:
             if self._now() >= due or not done:
                 due = self._now() + _PERIOD
                 yield operation
-        for future, item in under_way.items():  # told to stop: another daemon begins anew
+        for future, item in under_way.items():  # stopped: another daemon starts the operation again
             operation = _counted(operation, *item, future)
         yield operation
 
 
 def scope_prefix(operation: MotifOperation) -> str:
-    """What the names of the items of an operation begin with."""
+    """The prefix of the names of an operation's items."""
     return "".join(f"{part}/" for part in (operation.account, operation.container) if part)
 
 

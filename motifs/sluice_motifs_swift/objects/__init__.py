@@ -1,1 +1,1 @@
-"""Swift as a storage of items: the shim, and the objects and containers on which it stands."""
+"""Swift as a storage of items: the shim, and its access to objects and containers."""

@@ -1,18 +1,18 @@
-"""Swift's proxy application, with looks and contractions of many objects in one request to each object server.
+"""Swift's proxy application, with HEADs and contractions of many objects in one request to each object server.
 
 Theory of operation
 
-* Looks (HEADs of the newest copy) that come while others are under way are sent together (``shared_calls``) to the
+* HEADs of the newest replica that arrive while others are running are sent together (``shared_calls``) to the
   primary servers of their objects, and so are contractions (PUTs of no bytes).
-* A look is answered when all primary servers have the same version.  Everything else is the proxy's to find out: it
-  passes through then.  What handoffs alone have, written while all primary servers were away, is not seen, as no GET
-  sees it: it is newer than whatever is stored here, and wins when replication brings it.  Who must know of it asks an
+* A HEAD is answered when all primary servers have the same version.  Otherwise the proxy answers the request.
+  A version that only handoffs have, written while all primary servers were unreachable, is not seen, as no GET
+  sees it: it is newer than any version stored here, and wins when replication moves it.  Code that must know it uses an
   application without batches (``references``).
-* A contraction is stored when a majority has taken it; what a server was given is replicated by Swift in any case, and
-  the next look finds it.  It comes too late when one server has something newer.
-* The rows of containers are not written: a contracted object is listed as before, at the same time, with the same size
+* A contraction is stored when a majority has stored it; Swift replicates it from any server in any case, and
+  the next HEAD shows it.  It fails when one server has something newer.
+* The rows of containers are not written: a contracted object is listed as before, with the same time, size
   and digest.
-* Erasure-coded policies, rings whose part power grows and servers that were silent are left to the proxy.
+* The proxy handles erasure-coded policies, rings whose part power grows and objects with silent servers.
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ from sluice_motifs_swift.objects.shared_calls import GroupedCalls
 log = logging.getLogger(__name__)
 
 Server = tuple[str, int]
-#: Sends a batch to a server; raises OSError, HTTPException, Timeout or DecodeError when it does not answer.
+#: Sends a batch to a server; raises OSError, HTTPException, Timeout or DecodeError when it fails.
 Send = Callable[[Server, Sequence[ObjectRequest], float], Sequence[ObjectAnswer]]
 #: Policies of containers.
 _Policies = dict[tuple[str, str], int | None]
 
-#: Seconds to reach a server, to have its answer to looks and to contractions, and for which it is left alone after.
+#: Seconds to reach a server, to get its response to HEADs and to contractions, and of a pause for a silent server.
 _CONNECT_TIMEOUT: Final = 0.5
 _HEAD_TIMEOUT: Final = 2.0
 _CONTRACT_TIMEOUT: Final = 5.0
 _SILENT: Final = 60.0
-#: Seconds in which looks are gathered for which clients wait, and in which others, and contractions, are.
+#: Seconds in which HEADs are gathered for which clients wait, and in which others, and contractions, are.
 _AT_ONCE: Final = 0.0
 _GATHERS: Final = 0.1
-#: Seconds for which a contraction may wait for others: with what an object server takes it is within its leases.
+#: Seconds for which a contraction may wait for others: with the time of an object server it is within its leases.
 _WAITS: Final = 2.0
 _DUE: Final = "sluice.contraction_due"
 _LATE: Final = "503 Service Unavailable: it waited too long for other contractions"
@@ -107,7 +107,7 @@ class BatchedApp:
         ]
 
     def _ask(self, envs: Sequence[Env], patience: float) -> Sequence[tuple[Sequence[ObjectAnswer], int]]:
-        """The answers to each request, and how many there should be; 0 of what is left to the proxy."""
+        """The responses to each request, and their expected number; 0 for requests that are left to the proxy."""
         policies: _Policies = {}
         sent = [self._requests(env, policies) for env in envs]
         by_server: dict[Server, list[tuple[int, ObjectRequest]]] = defaultdict(list)
@@ -122,7 +122,7 @@ class BatchedApp:
                 answers = self._send(server, requests, patience)
             except (OSError, HTTPException, Timeout, DecodeError) as error:
                 self._silent[server] = self._clock() + _SILENT
-                log.info("%s:%d is not asked for several objects at once for a while: %s", *server, error)
+                log.info("%s:%d gets no batches for a while: %s", *server, error)
                 return
             for number, answer in zip(numbers, answers, strict=True):
                 received[number].append(answer)
@@ -162,7 +162,7 @@ class BatchedApp:
 
 
 def _newest(answers: Sequence[ObjectAnswer], expected: int) -> UpstreamResponse | None:
-    """The object as all servers have it, if they do."""
+    """The object as all servers have it, if they agree."""
     if not answers or len(answers) < expected or any(one.status != 200 for one in answers):
         return None
     versions = {tuple(sysmeta.find_header(one.headers, name) for name in _TIMES) for one in answers}
@@ -170,7 +170,7 @@ def _newest(answers: Sequence[ObjectAnswer], expected: int) -> UpstreamResponse 
 
 
 def _stored(answers: Sequence[ObjectAnswer], expected: int) -> UpstreamResponse | None:
-    """The answer that the proxy would give."""
+    """The response that the proxy would give."""
     if not expected:
         return None
     taken = sum(one.status == 201 for one in answers)
@@ -184,10 +184,10 @@ def _stored(answers: Sequence[ObjectAnswer], expected: int) -> UpstreamResponse 
 
 
 def send_batch(server: Server, requests: Sequence[ObjectRequest], patience: float) -> Sequence[ObjectAnswer]:
-    """What an object server answers to several requests.
+    """Send requests to an object server and return its responses.
 
     :param patience: seconds
-    :raises OSError, HTTPException, Timeout, DecodeError: when it does not
+    :raises OSError, HTTPException, Timeout, DecodeError: when that fails
     """
     body = encode_requests(requests)
     with Timeout(_CONNECT_TIMEOUT):

@@ -1,10 +1,10 @@
-"""What is known of containers: who may read them, whether they are synchronized, whether they are marked.
+"""The properties of containers: read ACLs, container-sync, and the marks of version 1.
 
-Version 1 marked a container when one of its objects was a source that contracted objects needed as it was: their
-preserving motifs stand on the source itself, not on a copy.  Nobody makes writers of sources wait any more.  Instead
-the bytes of an object in a marked container are kept, under its name and version, before a client writes or deletes it;
-what stands on that version reads them.  Meanwhile such objects get copies of their own (``copy_upkeep``), and then the
-marks go.
+Version 1 marked a container when one of its objects was a source whose version contracted objects needed: their
+preserving motifs rely on the source itself, not on a copy.  Writers of sources no longer wait.  Instead
+the bytes of an object in a marked container are stored, under its name and version, before a client writes or deletes
+it; objects that rely on that version read them.  Meanwhile such objects get copies of their own (``copy_upkeep``), and
+then the marks are removed.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from sluice_middleware.wsgi.response import Env, UpstreamResponse
 from sluice_motifs.storage.shim import Shim
 from sluice_rewrites.accounts import accounts_after, copies_account
 
-#: Seconds for which a container is remembered here, and how many are.
+#: Seconds for which a container is cached here, and how many are.
 _REMEMBERED: Final = 10.0
 _MOST: Final = 10_000
-#: The container of the bytes of sources that objects of version 1 stand on.
+#: The container of the bytes of sources on which objects of version 1 rely.
 _RETAINED: Final = "retained"
 _LISTED: Final = 500
 _MARK: Final = f"x-container-sysmeta-{sysmeta.SOURCES_MARK}"
@@ -38,7 +38,7 @@ def list_containers(
 ) -> Iterator[tuple[str, str]]:
     """Account and name of each container of the accounts that agents found.
 
-    :param account_of: the account that is listed for one that was found; by default itself
+    :param account_of: returns the account to list for one that was found; by default itself
     """
     marker = ""
     while accounts := store.run(accounts_after(store.keys, marker, _LISTED)):
@@ -57,7 +57,7 @@ def list_objects(client: SwiftClient, account: str, container: str) -> Iterator[
 def send_request(client: SwiftClient, env: Env, request: str, expected: Collection[int]) -> None:
     """Send a request without a body.
 
-    :param request: as errors name it
+    :param request: its name in errors
     :param expected: statuses of success
     :raises PeerError: when Swift answers with another one
     """
@@ -68,7 +68,7 @@ def send_request(client: SwiftClient, env: Env, request: str, expected: Collecti
 
 
 class Containers:
-    """The headers of containers, each remembered for some seconds."""
+    """The headers of containers, each cached for some seconds."""
 
     def __init__(self, client: SwiftClient, clock: Callable[[], float] = time.time) -> None:
         self._client = client
@@ -84,13 +84,13 @@ class Containers:
         return self._headers(account, container, fresh=True).get("x-container-read", "")
 
     def is_marked(self, account: str, container: str) -> bool:
-        """Whether objects that version 1 contracted may stand on its objects."""
+        """Whether objects that version 1 contracted may rely on its objects."""
         return bool(self._headers(account, container, fresh=True).get(_MARK))
 
     def remove_mark(self, account: str, container: str) -> None:
-        """No object stands on its objects any more.
+        """Remove the mark: no object relies on its objects any more.
 
-        :raises PeerError: when Swift does not take that
+        :raises PeerError: when Swift refuses that
         """
         env = make_environment("POST", account, container)
         env[header_to_environ_key(_MARK)] = ""
@@ -111,22 +111,22 @@ class Containers:
 
 
 def retained_name(source: str, version: str) -> str:
-    """Where the bytes of an object are that it had in a version."""
+    """The name under which the bytes of a version of an object are stored."""
     words = f"{source}\0{version}".encode("utf-8", "surrogateescape")
     return f"{copies_account(source.partition('/')[0])}/{_RETAINED}/{hashlib.sha256(words).hexdigest()}"
 
 
 class RetainedSources:
-    """Keeps the bytes of objects before they are written."""
+    """Stores the bytes of objects before they are written."""
 
     def __init__(self, client: SwiftClient, shim: Shim) -> None:
         self._client = client
         self._shim = shim
 
     def retain(self, source: str) -> None:
-        """Keep the bytes that an object has now; nothing happens when it does not exist, or they were kept.
+        """Store the present bytes of an object; does nothing when it does not exist, or they are stored already.
 
-        :raises SluiceError: when they cannot be kept, and the object should stay as it is
+        :raises SluiceError: when they cannot be stored, and the object must not be written
         """
         view = self._shim.view(source)
         if view is None:

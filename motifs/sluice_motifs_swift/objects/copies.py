@@ -1,7 +1,7 @@
 """Hidden copies of objects, from which preserving motifs make them; implements ``SweptCopies``.
 
-They lie in an account of their own beside each account with such objects, in a container for each storage policy.  So
-they count to nobody's quota.  A copy is called by the SHA-256 of its bytes, and stored as policies say of the object
+They are in an account of their own beside each account with such objects, in a container for each storage policy.  So
+they count for no quota.  A copy is named by the SHA-256 of its bytes, and stored as policies say for the object
 for which it was made first.
 """
 
@@ -26,19 +26,19 @@ from sluice_motifs_swift.objects.references import ObjectProofs, ReferenceRows
 from sluice_motifs_swift.objects.writes import ObjectWrites
 from sluice_rewrites.accounts import add_accounts, copies_account, is_copies_account
 
-#: What the names of containers of copies begin with; no storage policy can be called so.  Copies of version 1, which
-#: were called by what they were copies of and have no references, lie in containers without it.
+#: The prefix of the names of containers of copies; no storage policy can have such a name.  Copies of version 1, which
+#: were named by their objects and have no references, are in containers without it.
 _CONTAINER: Final = "sha256:"
 
 
 def is_copy(name: str) -> bool:
-    """Whether an object of this name is a copy of ours."""
+    """Whether an object of this name is a hidden copy."""
     return is_copies_account(name.partition("/")[0])
 
 
 class ObjectCopies:
     """:param rows: references
-    :param proofs: tell what single servers have of an object
+    :param proofs: read the states of an object on single servers
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class ObjectCopies:
         return policy
 
     def _container(self, account: str, policy: str) -> str:
-        """Account and container of an account's copies under a storage policy, made at the first of them."""
+        """Account and container of an account's copies under a storage policy, created for the first copy."""
         storage_policy = POLICIES.get_by_name(policy)
         if storage_policy is None:
             names = [one.name for one in POLICIES]

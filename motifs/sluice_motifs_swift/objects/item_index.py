@@ -1,8 +1,8 @@
-"""Objects with motifs: those that Redis knows, or all that a walk over the storage finds.
+"""Objects with motifs: those recorded in Redis, or all that a walk over the storage finds.
 
-All that must survive lies with the objects, and no correctness rests on what Redis keeps: it spares a walk over all
-objects, and says what to look at when a source changes.  A Redis that lost its data is known by the mark that a scan
-leaves, which is not there.
+All data that must survive are stored with the objects, and correctness does not depend on Redis: it saves a walk over
+all objects, and names the items to check when a source changes.  A Redis that lost its data lacks the mark that a scan
+writes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PAGE: Final = 500
 
 
 class RedisDerivations:
-    """Implements ``Derivations``; ``ItemIndex`` notes them."""
+    """Implements ``Derivations``; ``ItemIndex`` writes them."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -37,24 +37,24 @@ class RedisDerivations:
 
 
 def add_item(keys: Keys, item: str, sources: Iterable[str] = ()) -> Operation[None]:
-    """Note that ``item`` has motifs, or is about to, and is derived from ``sources``."""
+    """Record that ``item`` has motifs, or is about to, and is derived from ``sources``."""
     derived = (("SADD", keys.motif_derived(source), item) for source in sources)
     return Operation((("ZADD", keys.motif_items, 0, item), *derived), nothing)
 
 
 def find_derived(keys: Keys, sources: Sequence[str]) -> Operation[list[list[str]]]:
-    """For each of ``sources`` the items that are known to be derived from it, or were, sorted."""
+    """For each of ``sources`` the recorded items that are derived from it, or once were, sorted."""
     commands = tuple(("SMEMBERS", keys.motif_derived(source)) for source in sources)
     return Operation(commands, lambda replies: [sorted(map(_text, items)) for items in replies])
 
 
 def remove_derived(keys: Keys, source: str, items: Sequence[str]) -> Operation[None]:
-    """Note that ``items`` are not derived from ``source``."""
+    """Record that ``items`` are not derived from ``source``."""
     return Operation((("SREM", keys.motif_derived(source), *items),), nothing)
 
 
 def remove_item(keys: Keys, item: str) -> Operation[None]:
-    """Note that it has none."""
+    """Record that it has no motifs."""
     return Operation((("ZREM", keys.motif_items, item),), nothing)
 
 
@@ -66,12 +66,12 @@ def items_after(keys: Keys, marker: str, limit: int = PAGE) -> Operation[list[st
 
 
 def is_complete(keys: Keys) -> Operation[bool]:
-    """Whether a scan has noted all items, and Redis has lost none since."""
+    """Whether a scan has recorded all items, and Redis has lost none since."""
     return Operation((("EXISTS", keys.motif_scan),), lambda replies: bool(replies[0]))
 
 
 def set_complete(keys: Keys) -> Operation[None]:
-    """A scan has noted all items."""
+    """Record that a scan has recorded all items."""
     return Operation((("SET", keys.motif_scan, 1),), nothing)
 
 
@@ -80,36 +80,36 @@ def _text(raw: bytes) -> str:
 
 
 class ItemIndex:
-    """:param client: lists what the walk goes over"""
+    """:param client: lists containers and objects for the walk"""
 
     def __init__(self, store: Store, client: SwiftClient, templates: Templates) -> None:
         self._store = store
         self._client = client
         self._templates = templates
-        #: the table of the runtime, when there is one
+        #: the table of the runtime, if there is one
         self.items: ItemTable | None = None
 
     def keep(self, name: str) -> None:
-        """Keep an object in the table that could not be looked at."""
+        """Keep an object in the table that could not be viewed."""
         if self.items is not None:
             self.items.keep(name)
 
     def add(self, name: str, record: Record) -> None:
-        """Note an object before it has motifs, and what it is derived from.
+        """Record an object before it has motifs, with its sources.
 
-        :raises PeerError: when Redis is away
+        :raises PeerError: when Redis is unreachable
         """
         sources = derived_from(record.motifs, name, self._templates)
         self._store.run(add_item(self._store.keys, name, sources))
 
     def remove(self, name: str) -> None:
-        """Note an object that has none."""
+        """Record an object without motifs."""
         self._store.run(remove_item(self._store.keys, name))
 
     def names(self) -> Iterator[str]:
-        """Objects that may have motifs: those in the table, and those that Redis knows.
+        """Objects that may have motifs: those in the table, and those recorded in Redis.
 
-        While Redis may have lost some, all there are in accounts that agents found.
+        While Redis may have lost some, all objects of the accounts that agents found.
         """
         known = set() if self.items is None else set(self.items.names())
         yield from sorted(known)

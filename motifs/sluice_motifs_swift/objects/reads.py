@@ -20,10 +20,10 @@ from sluice_motifs.expansion.opening import Opened
 from sluice_motifs.storage.records import ItemView
 from sluice_motifs_swift.objects.containers import Containers, retained_name
 
-#: How often a source is read that is contracted again before its bytes are read.
+#: How often a source is opened that is contracted again before its bytes are read.
 _TRIES: Final = 4
 
-#: Opens an item for one that waits for it (``Runtime.notify_open``).
+#: Opens an item for an expansion that waits for it (``Runtime.notify_open``).
 Open = Callable[[str, tuple[str, ...]], Opened]
 
 
@@ -35,7 +35,7 @@ class ObjectReads:
         self._views = ObjectViews(handler.app)
         self._limiter = limiter
         self._containers = containers
-        #: Set when there is a runtime, which stands on this.
+        #: Set when there is a runtime, which uses this object.
         self.open: Open | None = None
 
     def read(self, name: str, reader: str, chain: tuple[str, ...], version: str = "") -> Iterator[bytes]:
@@ -95,14 +95,14 @@ class ObjectReads:
     def stored_bytes(self, name: str) -> Iterator[bytes]:
         """The bytes of an object that is never contracted.
 
-        :raises SourceGone: when there is none
+        :raises SourceGone: when the object does not exist
         """
         yield from self._pieces(*self._get(name))
 
     def _get(self, name: str) -> tuple[UpstreamResponse, ItemView]:
-        """The answer for what is stored.
+        """The response for the stored object.
 
-        Reading the newest copy itself would have all servers begin to send theirs.
+        A GET of the newest copy would make all servers start to send theirs.
         """
         target = target_of(name)
         newest = self._views.stored(name)
@@ -111,7 +111,7 @@ class ObjectReads:
         env = make_environment("GET", *target)
         answer = UpstreamResponse(self._handler.app, env)
         try:
-            if answer.code != 200 or StoredObject(answer.headers) != newest:  # of a server that does not have it yet
+            if answer.code != 200 or StoredObject(answer.headers) != newest:  # from an outdated server
                 close_if_possible(answer.body)
                 env = make_environment("GET", *target)
                 env["HTTP_X_NEWEST"] = "true"

@@ -1,12 +1,12 @@
-"""References to copies: rows of containers that have no objects, as those of Swift's expirer and reconciler.
+"""References to copies: rows of containers without objects, as those of Swift's expirer and reconciler.
 
-Theory of operation.  A row counts when a majority of the container's primary servers has it, and references are all
+Theory of operation.  A row counts when a majority of the container's primary servers has it, and all references are
 known only when every one of these has answered, and a majority has the database: so a row is missed only if all
-servers that took it lost theirs.  A server that is away keeps copies from being removed, and contractions go on with
+servers that stored it lost theirs.  An unreachable server prevents the removal of copies; contractions continue with
 two of three.
 
-Rows are not written through a proxy, which knows objects only.  They lie in an account of their own, so that nothing
-that walks over objects meets them.  The container of a reference is chosen by the digest of its copy, so that none
+Rows are not written through a proxy, which only writes rows of objects.  They are in an account of their own, so that
+no walk over objects finds them.  The digest of its copy chooses the container of a reference, so that no container
 becomes large.
 
 A reference may go once object servers prove that its item is not made from the copy any more.
@@ -43,14 +43,14 @@ from sluice_motifs.api import COPY
 from sluice_motifs.storage.shim import Reference
 from sluice_rewrites.accounts import references_account
 
-#: Seconds to reach a server, and to have its answer.
+#: Seconds to reach a server, and to get its response.
 _PATIENCE: Final = {"conn_timeout": 2.0, "response_timeout": 10.0}
 _LISTED: Final = 1000
 _DONE: Final = 200
 _MISSING: Final = 404
 #: Digits of a copy's digest that choose the container.
 _DIGITS: Final = 2
-#: When a server has an object written or deleted, and what it is.
+#: When an object was written or deleted on a server, and its state.
 Found = tuple[Timestamp | None, StoredObject | None]
 _TIMESTAMP: Final = "X-Backend-Timestamp"
 _POLICY: Final = "X-Backend-Storage-Policy-Index"
@@ -66,9 +66,9 @@ class ReferenceRows:
         self._clock = clock
 
     def add(self, copy: str, item: str, version: str) -> None:
-        """Note that an item of a version may be made from a copy.
+        """Record that a version of an item may be made from a copy.
 
-        :raises PeerError: when no majority of servers has taken it
+        :raises PeerError: when no majority of servers has stored it
         """
         headers = {
             "X-Timestamp": Timestamp(self._clock()).internal,
@@ -89,7 +89,7 @@ class ReferenceRows:
         answers = self._ask(copy, lambda *place: _rows(place, f"{_digest(copy)}/"))
         codes = [code for code, _ in answers]
         answered = codes.count(_DONE)
-        # servers without the database are as good as those that lost it: the others must be a majority, or none
+        # servers without the database count like those that lost it: the others must be a majority, or none
         if answered + codes.count(_MISSING) < len(codes) or 0 < answered < majority_size(len(codes)):
             raise PeerError(f"not all container servers tell the references to copy `{copy}`")
         latest: dict[str, str] = {}
@@ -99,7 +99,7 @@ class ReferenceRows:
         return [self._reference(copy, name, written) for name, written in latest.items()]
 
     def drop(self, reference: Reference) -> None:
-        """Remove a reference, unless it was added again since it was found."""
+        """Remove a reference, unless it was added again since it was read."""
         headers = {"X-Timestamp": Timestamp(float(reference.stamp), offset=1).internal}
         row = f"{_digest(reference.copy)}/{reference.version}/"
         row += quote_from_bytes(reference.item.encode("utf-8", "surrogateescape"))
@@ -110,7 +110,7 @@ class ReferenceRows:
     def _ask(
         self, copy: str, request: Callable[..., Sequence[Mapping[str, Any]] | None]
     ) -> Sequence[tuple[int, Sequence[Mapping[str, Any]]]]:
-        """Status and rows of each primary server of a copy's references; status 0 of one that does not answer.
+        """Status and rows of each primary server of a copy's references; status 0 for one that does not answer.
 
         :param request: takes server, partition, account and container
         """
@@ -149,7 +149,7 @@ def _digest(copy: str) -> str:
 
 
 class ObjectProofs:
-    """What single object servers have of an object: whether it is proven that it is not made from a copy any more.
+    """The states of an object on single servers: whether it is proven that it is no longer made from a copy.
 
     :param final: Swift's proxy application itself, which has the rings
     """
@@ -162,9 +162,9 @@ class ObjectProofs:
     def outlived(self, reference: Reference) -> bool:
         """As ``SweptCopies.outlived``.
 
-        One server with a later version that does not name the copy, or with a later tombstone, is enough: Swift brings
-        it to all others.  Else all primary servers must answer, and neither they nor the newest state that a proxy
-        finds, on handoffs, too, may name it.
+        One server with a later version that does not name the copy, or with a later tombstone, is enough: Swift
+        replicates it to all others.  Otherwise all primary servers must answer, and neither they nor the newest state
+        that a proxy finds, on handoffs, too, may name it.
         """
         target = target_of(reference.item)
         if target is None:
@@ -191,7 +191,7 @@ class ObjectProofs:
         return [found for policy in self._policies(*target[:2]) for found in self._ask(target, policy)]
 
     def _ask(self, target: Target, policy: int) -> Sequence[Found | None]:
-        """What each primary server has: when it was written or deleted, and what it is; None of one that is silent."""
+        """The state on each primary server: time of the last write or deletion, and headers; None for a silent one."""
         part, nodes = self._final.get_object_ring(policy).get_nodes(*target)
 
         def ask(node: Any) -> Found | None:
@@ -211,7 +211,7 @@ class ObjectProofs:
 
 
 def _names_copy(stored: StoredObject | None, reference: Reference) -> bool:
-    """Whether what a server has names the copy; so does what cannot be read."""
+    """Whether a server's state names the copy; True for a state that cannot be read."""
     if stored is None:
         return False
     try:

@@ -1,12 +1,12 @@
-"""Calls that several threads share: several requests go in one call, or several threads wait for one view of an item.
+"""Calls that several threads share: one call for several requests, or one view of an item for several threads.
 
-:class:`GroupedCalls`: a caller that comes while a call is under way waits for its end, and goes with all who wait.  So
-nobody waits where nobody else calls, and the more call at the same time, the more share a call.  After a call for
-several the next one begins some time later: what a call costs by itself, at three servers, is many times what a request
-in it does.
+:class:`GroupedCalls`: a request that arrives during a call waits for its end, and is sent with all waiting ones.  So
+no request waits without concurrent ones, and the more arrive at the same time, the more share a call.  After a call for
+several requests the next one begins some time later: the fixed cost of a call, at three servers, is many times that of
+a request in it.
 
 :class:`RequestCoalescer`: a view serves an open that came before it began.  So one thread at a time views an item,
-whatever the number of its readers, and nobody gets a view that is older than its own open.
+whatever the number of its readers, and no reader gets a view that is older than its own open.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class _Turn(Generic[S, T]):
-    """A caller that waits for its answer."""
+    """A caller that waits for its response."""
 
     def __init__(self, request: S) -> None:
         self.request = request
@@ -33,11 +33,12 @@ class _Turn(Generic[S, T]):
 
 class GroupedCalls(Generic[S, T]):
     """
-    :param call: makes one call for several requests; the answers in their order, None for what it leaves to others
-    :param most: requests of one call
-    :param gathers: seconds from the beginning of a call for several to that of the next one, at least
-    :param start: begins a thread
-    :param pause: lets other threads go on for some seconds
+    :param call: makes one call for several requests; returns the responses in their order, None for requests left to
+        others
+    :param most: the most requests of one call
+    :param gathers: seconds from the start of a call for several to that of the next one, at least
+    :param start: starts a thread
+    :param pause: lets other threads run for some seconds
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class GroupedCalls(Generic[S, T]):
         self._busy = False
 
     def __call__(self, request: S) -> T | None:
-        """The answer to ``request``; None also when the call failed."""
+        """The response to ``request``; None also when the call failed."""
         turn: _Turn[S, T] = _Turn(request)
         with self._mutex:
             self._waiting.append(turn)
@@ -93,7 +94,7 @@ class GroupedCalls(Generic[S, T]):
 
 
 class _View(Generic[T]):
-    """One view of an item, which may not have begun."""
+    """One view of an item, which may not have started."""
 
     def __init__(self) -> None:
         self.done = threading.Event()
@@ -111,7 +112,7 @@ class RequestCoalescer(Generic[T]):
         self._running: dict[str, _View[T]] = {}
 
     def __call__(self, name: str) -> T:
-        """What a view that begins from now on shows; raises what fetching raises."""
+        """The result of a view that starts from now on; raises the error of ``fetch``."""
         with self._mutex:
             view = self._waiting.get(name)
             ours = view is None
@@ -141,6 +142,6 @@ class RequestCoalescer(Generic[T]):
             with self._mutex:
                 if self._running.get(name) is view:
                     del self._running[name]
-            if not view.found and view.error is None:  # what looks is ended, as a green thread may be
+            if not view.found and view.error is None:  # the viewing thread was killed, as a green thread may be
                 view.error = RuntimeError(f"the look at `{name}` was ended")
             view.done.set()

@@ -1,6 +1,6 @@
-"""The shim of Swift: objects as items of the runtime of motifs.
+"""The shim of Swift: objects as items of the motif runtime.
 
-A contracted object is a Swift object of no bytes; its metadata hold what it was (``sluice_middleware.wsgi.sysmeta``).
+A contracted object is a Swift object without bytes; its metadata describe it (``sluice_middleware.wsgi.sysmeta``).
 It is listed, versioned, replicated and deleted by Swift as any other.
 """
 
@@ -37,9 +37,9 @@ _SEGMENTS: Final = ("+segments", "_segments")
 
 
 class _ItemViews(Views):
-    """Objects as they are stored, and why the bytes of some must stay.
+    """Objects as they are stored, and why some must not be contracted.
 
-    :param pinned: why those of an object with motifs must; empty when they need not
+    :param pinned: returns why an object with motifs must not be contracted; empty when it may
     """
 
     def __init__(self, view_stored: Callable[[str], ItemView | None], pinned: Callable[[ItemView], str]) -> None:
@@ -62,9 +62,9 @@ class SwiftShim:
     :param handler: of Swift's proxy application below gatekeeper and authorization
     :param uploads: as of ``ObjectWrites``
     :param final: Swift's proxy application itself, which has the rings
-    :param suspended: why nothing may be contracted now; empty when it may
-    :param limiter: holds what is read and stored to the bandwidth of accounts, as at a proxy
-    :param problem: why policies are not known, so that no bytes are stored; empty when they are
+    :param suspended: returns why no object may be contracted now; empty when objects may
+    :param limiter: limits reads and writes to the bandwidth of accounts, as a proxy does
+    :param problem: returns why policies are not known, so that no bytes are stored; empty when they are
     """
 
     def __init__(
@@ -88,9 +88,9 @@ class SwiftShim:
             self.reads,
             self._writes,
             ReferenceRows(final.container_ring),
-            ObjectProofs(SwiftClient(uploads), final),  # which asks handoffs, too
+            ObjectProofs(SwiftClient(uploads), final),  # which also uses handoffs
         )
-        #: Many may open one object at once, and look at it and its sources.
+        #: Shared views: many clients may open one object at once, with its sources.
         self._views, self._unhurried = (
             _ItemViews(RequestCoalescer(ObjectViews(handler.app, unhurried=one).view), self._pinned)
             for one in (False, True)
@@ -127,7 +127,7 @@ class SwiftShim:
         for name in self._index.names():
             try:
                 view = self.view(name)
-            except PeerError as error:  # damaged, or its servers are away: it stays what it was
+            except PeerError as error:  # it is damaged, or its servers are unreachable: its state stays
                 log.warning("`%s` is not looked at: %s", name, error)
                 self._index.keep(name)
                 continue
@@ -147,7 +147,7 @@ class SwiftShim:
         self._note(seen, record)
         if not self._writes.post(seen, record):
             return False
-        now = self._views.view_stored(seen.name)  # it may have come onto a data file that keeps a newer one
+        now = self._views.view_stored(seen.name)  # it may be on a data file that has a newer record
         return now is not None and now.record == record and now.plain == seen.plain
 
     def contract(self, seen: ItemView, record: Record) -> bool:

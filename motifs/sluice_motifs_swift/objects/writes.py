@@ -1,8 +1,8 @@
-"""The writes of the shim: what replaces an object, or its metadata, exactly as it was seen.
+"""The writes of the shim, each of which replaces exactly the object, or its metadata, that was viewed.
 
-All of them go to the timestamp of what they replace with an offset of their own (``sluice_rewrites.offsets``), so
-that whatever a client wrote meanwhile wins, also an upload that began before and has not ended.  New content says in
-its metadata when it was made.  Everything else that clients see is sent again.
+All of them have the timestamp of the replaced state with an offset of their own (``sluice_rewrites.offsets``), so
+that any write of a client meanwhile wins, also an upload that began before and has not ended.  New content has the
+time at which it was made in its metadata.  All else that clients see is sent again.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ _MISMATCH: Final = 422
 
 
 class ChecksumMismatch(PeerError):
-    """Other bytes were sent than announced, and nothing was stored."""
+    """The bytes differ from the announced digest, and were not stored."""
 
 
 class ObjectWrites:
     """:param handler: of Swift's proxy application below gatekeeper and authorization
-    :param uploads: another such application, which stores bytes.  An application that found a device full asks
-        nothing of it for a minute; what lies on the device must still be read, and contracted to make room
-    :param limiter: what is stored is an upload of the account to it, as at a proxy
-    :param problem: why it is not known what policies there are; empty when it is
+    :param uploads: another such application, which stores bytes.  An application that found a device full sends no
+        requests to it for a minute; objects on the device must still be read, and contracted to make room
+    :param limiter: stored bytes are an upload of the account for it, as at a proxy
+    :param problem: returns why the policies are unknown; empty when they are known
     """
 
     def __init__(
@@ -49,26 +49,26 @@ class ObjectWrites:
     ) -> None:
         self._handler = handler
         self._uploads = uploads
-        # a client's upload of new content passes them in the proxies, far above us
+        # a client's upload of new content passes quota checks in the proxies, left of this application
         self._new_content: App = ContainerQuotaMiddleware(AccountQuotaMiddleware(uploads))
         self._limiter = limiter
         self._problem = problem
 
     def post(self, seen: ItemView, record: Record) -> bool:
-        """Post another record with the metadata that are there; False when something newer is there."""
+        """Post another record with the present metadata; return False when something newer is stored."""
         stored = _stored(seen)
         env = make_environment("POST", *_target(seen))
         for name, value in stored.own_headers().items():
             env[header_to_environ_key(name)] = value
         if record.motifs:
             env[sysmeta.POSTED_MOTIF_ENV] = stored.posted_motif(record.encode())
-        elif stored.motif_record:  # what is kept with the data would hold else
+        elif stored.motif_record:  # otherwise the record of the data file would hold
             env[sysmeta.POSTED_MOTIF_ENV] = stored.posted_motif(Record().encode())
         env["HTTP_X_TIMESTAMP"] = stored.next_post_timestamp()
         return self._send(env, _POSTED, (404, 409))
 
     def contract(self, seen: ItemView, record: Record) -> bool:
-        """Store a contracted object in the place of ``seen``; False when something newer is there."""
+        """Replace ``seen`` by a contracted object; return False when something newer is stored."""
         stored = _stored(seen)
         env = self._upload(seen, record)
         carry_listing_values(env, stored, always=True)
@@ -80,7 +80,7 @@ class ObjectWrites:
         return self._send(env, _STORED, (202,))
 
     def expand(self, seen: ItemView, record: Record, pieces: Iterator[bytes]) -> bool:
-        """Store the bytes of a contracted object again; False when something newer is there."""
+        """Store the bytes of a contracted object; return False when something newer is stored."""
         stored = _stored(seen)
         env = self._upload(seen, record)
         carry_listing_values(env, stored)
@@ -89,12 +89,12 @@ class ObjectWrites:
         return self._store(env, _target(seen), pieces)
 
     def replace(self, seen: ItemView, record: Record, pieces: Iterator[bytes]) -> bool:
-        """Store new content; False when something newer is there.
+        """Store new content; return False when something newer is stored.
 
-        It passes the quotas of its container and account as a client's chunked upload does: what is above them already
-        takes nothing more.
+        It passes the quotas of its container and account as a client's chunked upload does: a container or account
+        above its quota accepts no more bytes.
 
-        :raises PeerError: when a quota, or Swift, does not take it
+        :raises PeerError: when a quota, or Swift, refuses it
         """
         env = self._upload(seen, record)
         del env["CONTENT_LENGTH"]
@@ -103,10 +103,10 @@ class ObjectWrites:
         return self._store(env, _target(seen), pieces, self._new_content)
 
     def create(self, name: str, seen: ItemView, plain: Plain, pieces: Iterator[bytes]) -> None:
-        """Store other bytes under another name, as policies say of ``seen``.
+        """Store other bytes under another name, as policies say for ``seen``.
 
         :param plain: their size and MD5
-        :raises ExpansionError: when they are not these
+        :raises ExpansionError: when the bytes differ from these
         """
         target = target_of(name)
         assert target is not None, name
@@ -120,7 +120,7 @@ class ObjectWrites:
             raise ExpansionError(f"the copy of `{seen.name}` would have other bytes") from error
 
     def _upload(self, seen: ItemView, record: Record) -> Env:
-        """A PUT of all that clients see of ``seen`` but its bytes."""
+        """A PUT of all that clients see of ``seen`` except its bytes."""
         env = make_environment("PUT", *_target(seen))
         describe_upload(env, _stored(seen))
         env["swift.content_type_overridden"] = True
@@ -130,10 +130,10 @@ class ObjectWrites:
         return env
 
     def _store(self, env: Env, target: Target, pieces: Iterator[bytes], uploads: App | None = None) -> bool:
-        """Send the bytes as policies say that those of ``target`` are stored.
+        """Send the bytes, stored as policies say for ``target``.
 
         :param uploads: instead of the application that stores bytes
-        :raises PeerError: when nobody knows what they say: that none is known does not mean that there is none
+        :raises PeerError: when the policies are unknown: a missing snapshot does not mean that there are none
         """
         if self._problem():
             raise PeerError(f"policies are not known: {self._problem()}")
@@ -166,14 +166,14 @@ class ObjectWrites:
 
 
 class _Pieces(IterableInput):
-    """The body of a PUT; what making it raises is kept, and Swift is told that the client went away."""
+    """The body of a PUT; an error in making it is kept, and Swift sees a disconnected client."""
 
     failure: Exception | None = None
 
     def read(self, size: int = -1) -> bytes:
         """The next ``size`` bytes at most.
 
-        :raises ChunkReadError: when there will be no more
+        :raises ChunkReadError: when there will be no more bytes
         """
         try:
             return super().read(size)

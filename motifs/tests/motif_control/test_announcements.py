@@ -1,4 +1,4 @@
-"""Nothing is contracted before everybody knows motifs, nor while somebody does not."""
+"""No object is contracted before all processes support motifs, nor while one does not."""
 
 import pytest
 
@@ -24,7 +24,10 @@ def test_contraction_needs_every_node():
             [report("n1", "waiting for proxy worker 7"), report("n2")],
             "node `n1` is waiting for proxy worker 7",
         ),
-        ([report("n1", at=80.0)], "node `n1` has not reported for 20 s (forget it, if it is no more)"),
+        (
+            [report("n1", at=80.0)],
+            "node `n1` has not reported for 20 s (forget the node if it does not exist any more)",
+        ),
     ],
 )
 def test_one_that_does_not_know_motifs_suspends_contraction(nodes, reason):

@@ -1,4 +1,4 @@
-"""Which space an object belongs to, out of what policies say."""
+"""The space of an object, by the policies."""
 
 import pytest
 

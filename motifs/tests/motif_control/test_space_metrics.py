@@ -1,4 +1,4 @@
-"""What spaces hold as metrics, merged as policies see them."""
+"""The contents of spaces as metrics, merged as policies see them."""
 
 import pytest
 

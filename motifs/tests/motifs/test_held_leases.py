@@ -1,4 +1,4 @@
-"""Several leases held at once: renewed when it is time, and given back together."""
+"""Several leases held at once: renewed in time, and released together."""
 
 import pytest
 

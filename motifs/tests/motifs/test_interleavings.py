@@ -1,4 +1,4 @@
-"""The runtime of motifs beside clients in random order, and proof that the test would find a broken protocol."""
+"""The runtime of motifs beside clients in random order, and a proof that the test would find a broken protocol."""
 
 import dataclasses
 import gc
@@ -17,15 +17,15 @@ from sluice_motifs.expansion import expander
 from sluice_motifs.testing import memory_shim
 from sluice_motifs.testing.memory_shim import MemoryShim
 
-#: Interleavings that are tried; a million before a release.
+#: The number of interleavings; a million before a release.
 COUNT = int(os.environ.get("SLUICE_MOTIF_INTERLEAVINGS", "2000"))
-#: Within so many each broken protocol is found, from its first seed on.
+#: The number of interleavings within which each broken protocol is found, from its first seed on.
 ENOUGH = 20_000
 
 
 @pytest.fixture(autouse=True)
 def _quiet():
-    """Expansions that fail are what clients provoke here."""
+    """Expansions that fail are caused by the clients of this test."""
     logging.disable(logging.WARNING)
     yield
     logging.disable(logging.NOTSET)
@@ -107,8 +107,8 @@ def what_a_client_says_of_its_bytes_is_believed(patch):
     patch.setattr(motif_interleavings, "EXPAND", TRUST)
 
 
-#: Where the search for rare ones begins, a little before a seed that finds it: five of 40,000 find the first one, three
-#: of 78,000 the last. A change of the simulation moves these seeds; the search then goes on.
+#: The start of the search for rare ones, a little before a seed that finds it: five of 40,000 find the first one, three
+#: of 78,000 the last. A change of the simulation moves these seeds; the search then continues.
 FIRST = {
     bytes_are_not_proven: 17_000,
     old_copies_are_relied_on: 14_400,

@@ -1,4 +1,4 @@
-"""The storage in memory that stands for Swift keeps the contract of shims."""
+"""The storage in memory that replaces Swift keeps the contract of shims."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Which files a mount watches."""
+"""The files that a mount watches."""
 
 from sluice_motifs_fs.file_runtime import ItemIndex
 

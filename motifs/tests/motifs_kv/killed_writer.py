@@ -12,7 +12,7 @@ COPIES = [b"copy %d" % number for number in range(5)]
 
 
 def content(number):
-    """What the source holds after so many writes."""
+    """The value of the source after this many writes."""
     return b"%d " % number * (number % 50 + 1)
 
 

@@ -1,4 +1,4 @@
-"""A process that is killed at any moment leaves every value whole or contracted, and no write half made."""
+"""A process that is killed at any moment leaves every value whole or contracted, and no partial write."""
 
 import os
 import random
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.service
 
 
 def content(number):
-    """As the writer has it."""
+    """The writer's content."""
     return b"%d " % number * (number % 50 + 1)
 
 

@@ -1,4 +1,4 @@
-"""What a database with motifs does beyond LevelDB: motifs, the byte limit, and errors in plain words."""
+"""The additions of a database with motifs to LevelDB: motifs, the byte limit, and plain error texts."""
 
 import contextlib
 import threading
@@ -29,7 +29,7 @@ class Preserving(ShiftedCopy):
 
 
 class Waiting(ShiftedCopy):
-    """Waits in the middle until the test says so."""
+    """Waits in the middle until the test lets it continue."""
 
     info = ActionInfo("waiting", MOTIF, "waits")
     began = threading.Event()
@@ -110,7 +110,7 @@ def test_spare_space_is_filled_from_the_most_recent_contractions(open_database):
 
 
 def wait_for_expansions(database, count, change):
-    """The values that are made in the background after ``change``, when there are so many."""
+    """The values that are made in the background after ``change``, once there are this many."""
     before = set(contracted(database))
     done = threading.Event()
     committed = database._store._committed

@@ -1,4 +1,4 @@
-"""A database with motifs answers as a plain LevelDB in which the application keeps all derived values itself."""
+"""A database with motifs answers like a plain LevelDB in which the application updates all derived values itself."""
 
 import itertools
 import tempfile
@@ -18,7 +18,7 @@ from sluice_motifs.testing.shim_suite import ShiftedCopy, shifted
 from sluice_motifs_kv.database import Database
 from sluice_motifs_kv.store import item_name
 
-#: Each key may be derived from those before it, so that there are chains and no circles; some are prefixes of others.
+#: Each key may be derived from those before it, so that there are chains and no cycles; some are prefixes of others.
 KEYS = (b"a", b"aa", b"b", b"\x00", "ü".encode())
 KEY = st.sampled_from(KEYS)
 VALUE = st.binary(max_size=40)
@@ -27,7 +27,7 @@ LIMIT = st.sampled_from([None, 0, 1, 30, 80, 10**18])
 
 
 class DatabaseMachine(RuleBasedStateMachine):
-    """Beside ours stands plyvel's; ``sources`` has the source of each derived key."""
+    """Sluice's database beside plyvel's; ``sources`` has the source of each derived key."""
 
     def __init__(self):
         super().__init__()
@@ -38,7 +38,7 @@ class DatabaseMachine(RuleBasedStateMachine):
 
     @initialize(limit=LIMIT, policy=st.sampled_from(["lru", "clock", "random"]), length=st.integers(1, len(KEYS)))
     def begin(self, limit, policy, length):
-        """With a chain of so many keys, each derived from the one before."""
+        """Start with a chain of this many keys, each derived from the one before."""
         self.policy = policy
         self.database = self.opened(limit)
         self.put(KEYS[0], b"first")
@@ -50,7 +50,7 @@ class DatabaseMachine(RuleBasedStateMachine):
         return Database(path, [ShiftedCopy], limit=limit, policy=self.policy).open()
 
     def derive(self):
-        """Bring all derived values of the plain database up to date, as its application would."""
+        """Update all derived values of the plain database, as its application would."""
         for key in KEYS:
             if key in self.sources:
                 self.plain.put(key, shifted(self.plain.get(self.sources[key])))
@@ -84,7 +84,7 @@ class DatabaseMachine(RuleBasedStateMachine):
 
     @rule(source=KEY, key=KEY, written=st.booleans())
     def attach(self, source, key, written):
-        """To a value that the client has written, or to one that the motif makes."""
+        """Attach a motif to a value that the client has written, or to one that the motif makes."""
         value = self.plain.get(source)
         if KEYS.index(source) >= KEYS.index(key) or value is None or key in self.sources:
             return
@@ -108,7 +108,7 @@ class DatabaseMachine(RuleBasedStateMachine):
     @rule(data=st.data(), verify=st.sampled_from(VERIFICATIONS))
     def contract(self, data, verify):
         key = data.draw(st.sampled_from(sorted(self.sources)))
-        value = self.database.get(key)  # what is out of date is not contracted
+        value = self.database.get(key)  # a stale value is not contracted
         with nullcontext() if value else pytest.raises(NotContractible, match="it is empty"):
             self.database.contract(key, verify)
 

@@ -1,4 +1,4 @@
-"""Readers, writers and contraction at once: every value that is read is the one of a source as it was meanwhile."""
+"""Readers, writers and contraction at once: every value that is read is that of a source at a moment meanwhile."""
 
 import contextlib
 import threading
@@ -26,7 +26,7 @@ class CountedCopy(ShiftedCopy):
 
 
 def run(*functions):
-    """All at once; what one raises is raised."""
+    """Run all functions at once; raise the error of any."""
     errors = []
 
     def guarded(function):
@@ -45,7 +45,7 @@ def run(*functions):
 
 
 def content(source, number):
-    """What a source holds after so many writes: each its own, and of another length."""
+    """The value of a source after this many writes: each different, and of another length."""
     return b"%s %06d " % (source, number) + b"x" * (number % 7)
 
 

@@ -1,4 +1,4 @@
-"""What workers tell is handed on once, in shares; a fault loses no more than its own share."""
+"""Names that workers report are forwarded once, in parts; an error loses only its own part."""
 
 from tests.support.recordings.redis_answers import redis_away
 

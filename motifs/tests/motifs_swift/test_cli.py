@@ -1,4 +1,4 @@
-"""The command of the motif daemon starts with green threads everywhere."""
+"""The command of the motif daemon starts with green threads in all modules."""
 
 import subprocess
 import sys

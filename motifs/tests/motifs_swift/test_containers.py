@@ -1,4 +1,4 @@
-"""What is known of a container is remembered for a moment; marks are those of version 1."""
+"""The headers of a container are cached for a moment; marks are those of version 1."""
 
 import pytest
 
@@ -10,7 +10,7 @@ MARK = "X-Container-Sysmeta-Sluice-Motif-Sources"
 
 
 class Swift:
-    """One container, as headers; None when there is none."""
+    """One container, as headers; None when it does not exist."""
 
     def __init__(self):
         self.headers = {}

@@ -1,4 +1,4 @@
-"""Who calls while a call is under way shares the next one."""
+"""Requests that arrive during a call share the next one."""
 
 import threading
 
@@ -11,7 +11,7 @@ GATHERS = 0.05
 
 
 class Gate:
-    """Calls that end one by one, when they are let."""
+    """Calls that end one by one, when the test lets them."""
 
     def __init__(self):
         self.begun = threading.Semaphore(0)
@@ -52,14 +52,14 @@ def start(calls, request, found):
 
 
 def ask_behind_a_first(gate, calls, requests, groups):
-    """Answers to ``requests`` that come while another one is asked."""
+    """Responses to ``requests`` that arrive during another call."""
     first, found = [], []
     threads = [start(calls, "first", first)]
     assert gate.begun.acquire(timeout=10)
     for number, request in enumerate(requests, 1):
         threads.append(start(calls, request, found))
         while len(calls._waiting) < number:
-            pass  # it comes in a moment
+            pass  # it arrives in a moment
     for _ in range(1 + groups):
         gate.let.release()
     for thread in threads:

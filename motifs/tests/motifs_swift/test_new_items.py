@@ -1,4 +1,4 @@
-"""Objects to which clients attach motifs come into the table once they are written."""
+"""Objects to which clients attach motifs are added to the table once they are written."""
 
 import pytest
 from tests.support.recordings.redis_answers import redis_away

@@ -1,4 +1,4 @@
-"""What is read and stored for motifs counts as the accounts' downloads and uploads, as at a proxy."""
+"""Reads and writes of motifs count as the accounts' downloads and uploads, as at a proxy."""
 
 import hashlib
 import logging
@@ -41,7 +41,7 @@ class Swift:
 
 
 class Limiter:
-    """Notes what passes."""
+    """Records the bytes that pass."""
 
     def __init__(self):
         self.passed = []

@@ -1,4 +1,4 @@
-"""Bytes are stored through an application of their own, since one that found devices full leaves them alone."""
+"""Bytes are stored through an application of their own, since one that found devices full does not use them."""
 
 import hashlib
 import logging
@@ -22,7 +22,7 @@ LOG = logging.getLogger("test")
 
 
 class FullDevices:
-    """Swift's proxy application: after a PUT that finds no room it answers nothing else."""
+    """Swift's proxy application: after a PUT that finds no space it answers no other request."""
 
     def __init__(self):
         self.left_alone = False
@@ -60,7 +60,7 @@ def test_what_finds_no_room_hinders_no_contraction(writes):
 
 
 class Quotas:
-    """Swift's proxy application over one container and its account; keeps what is stored."""
+    """Swift's proxy application over one container and its account; keeps the stored bytes."""
 
     def __init__(self, **headers):
         self.headers = {name.replace("_", "-"): str(value) for name, value in headers.items()}

@@ -1,4 +1,4 @@
-"""Many who look at one item share looks that began after they came."""
+"""Readers of one item share views that began after their opens."""
 
 import threading
 
@@ -8,7 +8,7 @@ from sluice_motifs_swift.objects.shared_calls import RequestCoalescer
 
 
 class Gate:
-    """Looks that end one by one, when they are let."""
+    """Views that end one by one, when the test lets them."""
 
     def __init__(self):
         self.begun = threading.Semaphore(0)

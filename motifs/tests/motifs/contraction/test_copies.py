@@ -1,4 +1,4 @@
-"""Items whose bytes lie in hidden copies while they are contracted."""
+"""Items whose bytes are in hidden copies while they are contracted."""
 
 import pytest
 
@@ -54,7 +54,7 @@ class Store:
             self.runtime.notify_close(opened)
 
     def sweep_later(self):
-        """Sweep twice when all that is there is old: references first, then copies."""
+        """Sweep twice when all copies and references are old: references first, then copies."""
         self.now += GRACE
         return self.sweeper.sweep() + self.sweeper.sweep()
 

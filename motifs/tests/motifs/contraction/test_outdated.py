@@ -1,4 +1,4 @@
-"""What is derived from a changed item gives up its bytes, and so on; what cannot is looked at when it is read."""
+"""Items derived from a changed item are contracted, and the items derived from these; others are checked on reads."""
 
 import pytest
 
@@ -26,7 +26,7 @@ class LocalDerivations:
 
 
 class Store:
-    """A chain: ``doubled`` is made of ``a``, ``four`` of that; and ``kept`` holds what ``b`` is."""
+    """A chain: ``doubled`` is made of ``a``, ``four`` of that; and ``kept`` has the bytes of ``b``."""
 
     def __init__(self):
         self.shim = MemoryShim(self.read)
@@ -84,7 +84,7 @@ def test_an_item_that_was_changed_itself_is_looked_at(store):
 def test_items_of_a_circle_are_looked_at_once(store):
     store.shim.put("x", b"12")
     store.shim.put("y", b"12")
-    # no client may attach that, but two at a time may
+    # a client cannot attach that, but two clients at the same time may
     for name, source in (("x", "y"), ("y", "x")):
         seen = store.shim.view(name)
         made_from = {source: store.shim.view(source).plain.version}
@@ -132,7 +132,7 @@ def test_what_must_keep_its_bytes_and_what_cannot_be_seen_stays(store, monkeypat
 def test_what_is_not_derived_any_more_is_forgotten(store):
     store.shim.put("doubled", b"a client's own")
     store.shim.put("a", b"ab")
-    assert store.outdated.contract(["a", "b"]) == 1  # four is derived from what the client wrote
+    assert store.outdated.contract(["a", "b"]) == 1  # four is derived from the item that the client wrote
     assert store.contracted() == ["four"]
     assert store.derivations.items == {"a": set(), "doubled": {"four"}, "b": set()}
     store.shim.delete("doubled")

@@ -1,4 +1,4 @@
-"""What may be contracted: chains, circular pairs and triples, depth, breadth, sources that change."""
+"""The items that may be contracted: chains, circular pairs and triples, depth, breadth, sources that change."""
 
 import pytest
 
@@ -36,7 +36,7 @@ TEMPLATES = {one.info.keyword: one for one in (Derived, Kept, Varying)}
 
 
 class Store:
-    """Items that all hold the same bytes."""
+    """Items that all have the same bytes."""
 
     def __init__(self):
         self.shim = MemoryShim()
@@ -44,7 +44,7 @@ class Store:
         self.contractor = Contractor(self.shim, self.leases, TEMPLATES)
 
     def items(self, **motifs):
-        """Items by name, with sources: ``derived:a,b``; empty for none."""
+        """Items by name, with sources: ``derived:a,b``; empty without sources."""
         for name in motifs:
             self.shim.put(name, b"bytes")
         for name, text in motifs.items():

@@ -1,4 +1,4 @@
-"""What this machine is busy with, out of counters of the kernel."""
+"""The load of this machine, from counters of the kernel."""
 
 from types import SimpleNamespace
 

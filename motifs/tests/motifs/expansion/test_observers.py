@@ -11,7 +11,7 @@ from sluice_motifs.testing.memory_shim import MemoryShim
 
 
 class Unsteady(Concat):
-    """Makes other bytes than before, when it is told to."""
+    """Makes other bytes than before, if the test sets that."""
 
     extra = b""
 

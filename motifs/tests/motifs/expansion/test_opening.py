@@ -1,4 +1,4 @@
-"""Expansions in threads: joined, failed, given up, fallen back."""
+"""Expansions in threads: joined, failed, aborted, and with a fall-back."""
 
 import logging
 import threading
@@ -33,7 +33,7 @@ class Copy(Template):
 
 
 class Held(Copy):
-    """Waits in the middle until it may go on."""
+    """Waits in the middle until the test lets it continue."""
 
     info = ActionInfo("held", MOTIF, "its source, later")
     begun = go_on = None
@@ -107,7 +107,7 @@ class Store:
             self.runtime.notify_close(opened)
 
     def contracted(self, *keywords, content=CONTENT):
-        """An item that lost its bytes, with these motifs."""
+        """A contracted item with these motifs."""
         version = self.shim.view("source").plain.version
         record = Record(tuple(map(Motif, keywords)), {"source": version})
         self.shim.put("item", content, record)

@@ -1,4 +1,4 @@
-"""Tenants take turns: none holds all places, however slow what it makes."""
+"""Tenants take turns: none holds all places, however slow its sources."""
 
 import threading
 
@@ -19,7 +19,7 @@ def take(turns, name, most):
 
 
 def wait_for(turns, name, order):
-    """Somebody who waits for a place and notes when it comes."""
+    """Wait for a place in a thread; the thread records when it gets one."""
     queued = len(turns._waiting.get(tenant(name), ()))
     waiter = threading.Thread(target=lambda: turns.acquire(name, 20.0) and order.append(name), daemon=True)
     waiter.start()

@@ -45,7 +45,7 @@ class LruModel(FifoModel):
 
 
 class ClockModel(FifoModel):
-    """The textbook's search: ``slots`` begins where the hand points."""
+    """The textbook's search: ``slots`` starts at the hand."""
 
     def __init__(self):
         super().__init__()
@@ -65,7 +65,7 @@ class ClockModel(FifoModel):
         self.slots.pop(0)
 
     def order(self):
-        """Evict all of a copy, one after the other."""
+        """Evict all slots of a copy, one after the other."""
         copy = ClockModel()
         copy.slots, copy.opened = list(self.slots), set(self.opened)
         found = []

@@ -19,7 +19,7 @@ SIZE = 100
 
 
 class Rules:
-    """Implements ``SpaceRules``; items are called ``container/name``."""
+    """Implements ``SpaceRules``; items are named ``container/name``."""
 
     def __init__(self, target=10**6, **more):
         self.version = 0
@@ -88,10 +88,10 @@ class Cluster:
 
     def open(self, name):
         assert b"".join(self.read(name)) == b"x" * SIZE
-        self.runtime.expand(name)  # which waits until the bytes are in their place
+        self.runtime.expand(name)  # which waits until the bytes are stored
 
     def settle(self):
-        """Step until nothing is under way; the last status."""
+        """Step until no job runs; return the last status."""
         for _ in range(50):
             while self.controller.process_event(0):
                 pass
@@ -374,7 +374,7 @@ def test_what_is_gone_counts_no_more(cluster):
     cluster.shim.delete("c/0")
     cluster.runtime.notify_delete("c/0")
     assert cluster.settle().items == 9
-    cluster.shim.delete("c/1")  # nobody says so
+    cluster.shim.delete("c/1")  # without a report
     cluster.scan()
     assert cluster.settle().items == 8
 

@@ -1,4 +1,4 @@
-"""What a keeper decides while jobs are under way, step by step."""
+"""The decisions of a keeper while jobs run, step by step."""
 
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.space.jobs import Finished
@@ -12,7 +12,7 @@ SIZE = 100
 
 
 class Kept:
-    """A keeper of items in memory, whose jobs do nothing."""
+    """A keeper of items in memory, whose jobs have no effect."""
 
     def __init__(self, target, items):
         self.runtime = Runtime(MemoryShim(None), LocalLeases(), load_templates())

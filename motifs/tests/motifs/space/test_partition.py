@@ -66,10 +66,10 @@ def test_above_floors_nobody_has_more_by_weight_than_one_whose_demand_is_not_met
     shares = partition(target, members)
     above = [share - min(one.floor, one.demand) for share, one in zip(shares, members, strict=True)]
     if min(above) < 0:
-        return  # not even the floors are met
+        return  # the target is below the floors
     for share, extra, member in zip(shares, above, members, strict=True):
         if share < member.demand:
-            # a byte more would bring it before every other one's last byte
+            # with one byte more, its priority would be better than that of each other member's last byte
             assert all(
                 other * member.weight <= (extra + 1) * rival.weight for other, rival in zip(above, members, strict=True)
             )

@@ -9,7 +9,7 @@ OLD = 1000.0
 
 
 def space(*candidates):
-    """A policy that has the slots 0, 1, 2, … in the order of their opens, and what is known of them."""
+    """A policy that has the slots 0, 1, 2, … in the order of their opens, and their candidates."""
     policy = Lru()
     for slot in range(len(candidates)):
         policy.insert(slot)

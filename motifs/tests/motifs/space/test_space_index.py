@@ -1,4 +1,4 @@
-"""Sums and orders of spaces follow from changes of items, whatever these are."""
+"""Sums and orders of spaces follow from any changes of items."""
 
 import random
 
@@ -8,7 +8,7 @@ from sluice_motifs.space.space_index import SpaceIndex
 
 
 class Rules:
-    """Implements ``SpaceRules``: items are called by their containers, which belong to a part or to none."""
+    """Implements ``SpaceRules``: items are named by their containers, which belong to a part or to none."""
 
     def __init__(self):
         self.places = {}
@@ -26,7 +26,7 @@ class Rules:
 
 
 def held(index):
-    """Bytes and items by part, as the parts say."""
+    """Bytes and items by part, as the parts count them."""
     return {
         part.part.path: (part.usage.expanded_bytes, part.usage.contracted_bytes, len(part))
         for space in index.spaces.values()
@@ -36,7 +36,7 @@ def held(index):
 
 
 def counted(rules, items):
-    """The same of the items that there are."""
+    """The same, counted over all items."""
     found = {}
     for container, state in items.values():
         path = rules.places.get(container)

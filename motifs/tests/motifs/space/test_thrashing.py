@@ -42,7 +42,7 @@ def test_contraction_rests_until_its_losses_are_paid_for_and_goes_on_at_the_know
     assert tried.limit(now=WINDOW - 1).allowed == 0
     assert tried.limit(now=2 * WINDOW).allowed == 500
     tried.contracted("b", 300, now=2 * WINDOW)
-    assert tried.limit(now=2 * WINDOW).allowed == 200  # what may still come of the 300 is taken off
+    assert tried.limit(now=2 * WINDOW).allowed == 200  # the losses still expected from the 300 are subtracted
 
 
 def test_the_price_falls_when_contractions_cost_nothing_any_more():
@@ -127,7 +127,7 @@ def test_a_space_with_a_target_below_its_working_set_stops_above_the_target():
             order.pop(victim)
             freed += 1000
         least = min(least, len(order))
-    assert least == 200  # the target was reached before anybody knew what that costs
-    assert len(order) > 350  # most of the working set came back
+    assert least == 200  # the target was reached before the cost was measured
+    assert len(order) > 350  # most of the working set was expanded again
     settled = 50_000
-    assert sum(at >= settled for at in lost) <= 1.2 * settled * BUDGET / WINDOW  # without a guard every open is one
+    assert sum(at >= settled for at in lost) <= 1.2 * settled * BUDGET / WINDOW  # without a guard every open is a loss

@@ -1,4 +1,4 @@
-"""The library that templates speak HTTP with, beside a trio that cannot be imported (eventlet's sockets)."""
+"""The HTTP library of templates, beside a trio that cannot be imported (eventlet's sockets)."""
 
 import subprocess
 import sys

@@ -102,7 +102,7 @@ def test_a_copy_that_is_damaged_is_written_again_before_bytes_go(site, damaged):
 
 
 def test_a_later_version_leaves_the_copy_of_the_one_before(site):
-    """An older version of an object, or a copy of it, has taken its motif along."""
+    """An older version of an object, or a copy of it, has kept its motif."""
     site.attach()
     site.runtime.contract("item")
     with site.runtime.copying("item", "older") as seen:

@@ -1,4 +1,4 @@
-"""The template `url` against servers on the loopback that do what servers do."""
+"""The template `url` against servers on the loopback with the behaviours of real ones."""
 
 import socket
 import ssl
@@ -191,7 +191,7 @@ def test_a_listed_name_leads_to_no_special_address_whatever_it_resolves_to(serve
 
 
 def test_the_connection_goes_to_the_address_that_was_allowed(server, monkeypatch):
-    """A name that has another address the second time (DNS rebinding) is not asked for a second time."""
+    """A name that resolves to another address the second time (DNS rebinding) is not looked up again."""
     real, answers = socket.getaddrinfo, iter(["127.0.0.1"])
 
     def resolved(host, port, *more, **named):

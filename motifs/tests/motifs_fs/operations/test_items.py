@@ -1,4 +1,4 @@
-"""An open of an item gets bytes and a size of the same content, whatever takes the item's place meanwhile."""
+"""An open of an item gets bytes and a size of the same content, even if new content replaces the item meanwhile."""
 
 import os
 from types import SimpleNamespace
@@ -26,7 +26,7 @@ class Mounted:
         self._operations = MotifOperations(self.files, "unmounted")
 
     def read(self, name):
-        """What an opener reads, and the size that it is shown; it looks a name up again once, as Linux does."""
+        """The bytes that an opener reads, and the size that it sees; it looks a name up again once, as Linux does."""
 
         async def read():
             for last in (False, True):
@@ -54,7 +54,7 @@ class Mounted:
         return trio.run(self._operations.getattr, inode, OPENER).st_size
 
     def contract(self, inode):
-        """Have the bytes of a file given up, as who has looked up its name."""
+        """Contract a file after looking up its name."""
         trio.run(self._operations.setxattr, inode, STATE.encode(), CONTRACTED.encode(), OPENER)
 
     def close(self):
@@ -84,7 +84,7 @@ def test_later_content_that_takes_the_place_of_an_expansion_is_opened_instead(mo
     open_as_it_is = mounted.files.runtime.open
 
     def open_before_later_content(name, chain=()):
-        """Begin an expansion, before the source changes and another opener has later content made."""
+        """Start an expansion, before the source changes and another opener has later content made."""
         monkeypatch.setattr(mounted.files.runtime, "open", open_as_it_is)
         opened = open_as_it_is(name, chain)
         assert opened.same()

@@ -1,4 +1,4 @@
-"""What an attribute says of a file holds as long as the file was not written past us."""
+"""An attribute is valid as long as the file was not written outside the mount."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""No name leads out of the folder, and nobody reads by a motif what they may not read."""
+"""No name leads out of the folder, and a motif gives no user more rights to read."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Sources are held as they were while clients write them."""
+"""The content of sources is held while clients write them."""
 
 import os
 import threading

@@ -1,4 +1,4 @@
-"""A Redis for the tests of what daemons share."""
+"""A Redis for the tests of shared state."""
 
 from tests.support.cluster import redis_fixtures
 

@@ -1,4 +1,4 @@
-"""Daemons tell each other what happens to items."""
+"""Daemons exchange the events of items."""
 
 import pytest
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.service
 
 
 class FakeCalls:
-    """Answers what it is told; ``gate`` holds expansions back."""
+    """Returns the results that a test sets; ``gate`` holds expansions back."""
 
     def __init__(self):
         self.gate = threading.Event()
@@ -63,7 +63,7 @@ def logged(caplog):
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch):
-    monkeypatch.setattr(call_server, "_WAIT", 0.1)  # so long may a stop last
+    monkeypatch.setattr(call_server, "_WAIT", 0.1)  # a stop may take this long
     monkeypatch.setattr(operation_worker, "_POLL", 0.1)
 
 
@@ -109,13 +109,13 @@ def test_without_a_daemon_a_call_fails_at_once(store):
 
 def test_a_caller_that_gives_up_says_that_it_may_have_happened(store, server, calls):
     calls.gate.clear()
-    with pytest.raises(PeerError, match=r"answered within 0.2 s; what was asked may have happened"):
+    with pytest.raises(PeerError, match=r"answered within 0.2 s; the call may have had its effect"):
         MotifClient(store).call("expand", 0.2, item="x")
 
 
 def test_calls_beyond_the_bound_are_refused_and_late_ones_dropped(store, calls, monkeypatch):
     monkeypatch.setattr(wire, "MOST_WAITING", 1)
-    store.run(announce(store.keys, MotifDaemon("other/1", "other")))  # says that it runs, and takes nothing
+    store.run(announce(store.keys, MotifDaemon("other/1", "other")))  # announces itself, and claims no call
     client = MotifClient(store)
     with pytest.raises(PeerError, match="answered within"):
         client.call("expand", 0.1, item="late")
@@ -142,7 +142,7 @@ def test_what_a_daemon_had_in_hand_when_it_died_is_answered_by_another(store, se
     answer = MotifAnswer.decode(raw)
     assert answer.status == 503
     assert answer.reason == "daemon `dead/1` ended while it worked at this, which may have happened; ask again"
-    assert not store.run(wire.answer_call(keys, "dead/1", taken, "c1", MotifAnswer()))  # it was only asleep
+    assert not store.run(wire.answer_call(keys, "dead/1", taken, "c1", MotifAnswer()))  # it was only suspended
 
 
 def test_a_server_that_stops_finishes_what_it_has_in_hand(redis_server, store, calls):

@@ -1,4 +1,4 @@
-"""What Redis knows of objects with motifs."""
+"""The records of objects with motifs in Redis."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Leases of motifs in Redis: one holder, growing tokens, and none before forgotten ones have ended."""
+"""Leases of motifs in Redis: one holder, growing tokens, and none before lost ones have expired."""
 
 import time
 
@@ -8,7 +8,7 @@ from sluice_core.errors import PeerError
 from sluice_core.store.store import Store
 from sluice_motifs_swift.cluster.leases import acquire_lease, release_leases, renew_lease
 
-#: Seconds; none of what is tried lasts as long.
+#: Seconds of a lease; no test takes as long.
 LONG = 60.0
 SHORT = 0.05
 
@@ -31,7 +31,7 @@ def store(redis_server):
 
 @pytest.fixture
 def run(store):
-    """Runs an operation, in a Redis that knows for long whose leases it has."""
+    """Runs an operation, in a Redis whose run has lasted longer than a lease."""
     with pytest.raises(PeerError, match="may be forgotten"):
         store.run(acquire_lease(store.keys, "a/c/o", LONG))
     store.client.hset(store.keys.motif_leases, "since", 0)

@@ -1,4 +1,4 @@
-"""Reports of spaces in Redis, and what a node's snapshot says of spaces."""
+"""Reports of spaces in Redis, and the policies of spaces in a node's snapshot."""
 
 import pytest
 
