@@ -1,4 +1,4 @@
-"""One agent, assembled.  Many can live on one loop: it has no globals and handles no signals."""
+"""One agent, assembled.  Several agents can run on one loop: an agent has no globals and handles no signals."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Agent:
         self._services = [*self._make_services(settings)]
 
     def _make_services(self, settings: Settings) -> Iterator[Callable[[], Coroutine[Any, Any, None]]]:
-        """Yield the services that run until the agent is cancelled, as far as the settings want them."""
+        """Yield the services that run until the agent is cancelled, as far as the settings enable them."""
         yield self.follower.run
         yield self._sandboxes.run
         if settings.code_dir:
@@ -132,7 +132,7 @@ class Agent:
             if self._capabilities.add(hello):
                 self.follower.recheck_assignments()
         except PeerError as error:
-            log.error("a storage daemon goes on being waited for: %s", error)
+            log.error("the node still waits for a storage daemon: %s", error)
         if self._announced() != told:
             self._reporter.report_soon()
 
@@ -144,7 +144,7 @@ class Agent:
             self._reporter.report_soon()
 
     def _announced(self) -> tuple[object, ...]:
-        """What others wait for, so that it is reported at once."""
+        """The parts of the report that other nodes wait for; a change of them is reported at once."""
         known = self._capabilities
         return known.konnector_url(), known.motifs(), known.unconfirmed_volumes()
 
@@ -169,7 +169,7 @@ class Agent:
         )
 
     def _uploads(self) -> list[Upload]:
-        """The uploads of the snapshot; while a thread replaces the snapshot, those of before."""
+        """The uploads of the snapshot; while a thread replaces the snapshot, the uploads of the last call."""
         if not self.follower.is_loading:
             self._known_uploads = self.writer.uploads()
         return self._known_uploads

@@ -1,9 +1,9 @@
-"""``sluice-agent calibrate``: what this node can move, measured, as lines for the agent's configuration.
+"""``sluice-agent calibrate``: the measured bandwidth of this node, as lines for the agent's configuration.
 
-Storage: all disks are written and read at once, as object servers do it, each in a file of its own that has no name
-(so nothing stays, whatever happens), past the page cache where the file system can do that.  The sum is what the
-node can do; the network bounds it, if ``--link`` says how fast that is.  A proxy moves what its link carries: it is
-not measured, since that would need the rest of the cluster.
+Storage: all disks are written and read at the same time, as object servers do it, each in an unnamed file (so no file
+remains after a crash), with O_DIRECT where the file system supports it.  The node's bandwidth is the sum over its
+disks, bounded by the network's rate if ``--link`` gives it.  The bandwidth of a proxy is that of its link: it is not
+measured, since that would need the rest of the cluster.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MOST: Final = 1 << 20
 
 
 def main(argv: Sequence[str]) -> int:
-    """Measure, print the options, and write them if that is wanted; 0 when all went well."""
+    """Measure, print the options, and write them if ``--write`` is given; return 0 on success."""
     parser = _parser()
     given = parser.parse_args(argv)
     if given.write and given.config is None:
@@ -57,7 +57,8 @@ def main(argv: Sequence[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="sluice-agent calibrate", description="measure what this node can move; quiet disks give honest figures"
+        prog="sluice-agent calibrate",
+        description="measure this node's bandwidth; other load on the disks makes the figures too low",
     )
     parser.add_argument("--config", metavar="FILE", help="the agent's configuration, for --write")
     parser.add_argument(
@@ -65,7 +66,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--seconds", type=float, default=10.0, help="for reading, and again for writing (10)")
     parser.add_argument("--size", type=int, default=1024, metavar="MIB", help="of each file, at most (1024)")
-    parser.add_argument("--link", type=_link, metavar="RATE", help="what the network carries each way, as in 1.2GBps")
+    parser.add_argument(
+        "--link", type=_link, metavar="RATE", help="rate of the network in each direction, as in 1.2GBps"
+    )
     parser.add_argument("--copies", type=int, default=3, help="replicas that a proxy sends of an upload (3)")
     parser.add_argument("--write", action="store_true", help="change the configuration")
     return parser
@@ -88,7 +91,7 @@ def _proxy(link: float | None, copies: int) -> Mapping[str, float]:
 
 
 def _about(speed: DiskSpeed) -> str:
-    how = "" if speed.direct else " (through the page cache, which this file system insists on: take it with care)"
+    how = "" if speed.direct else " (through the page cache, since the file system has no O_DIRECT: maybe too high)"
     return f"{speed.path}: reads {write_rate(speed.read)}, writes {write_rate(speed.write)}{how}"
 
 
@@ -110,17 +113,17 @@ def _say(what: str) -> None:
 
 
 def write_options(path: str | Path, section: str, values: Mapping[str, str]) -> None:
-    """Set ``values`` in ``[section]`` of the ini file at ``path``, which is replaced at once.
+    """Set ``values`` in ``[section]`` of the ini file at ``path``, which is replaced atomically.
 
-    People keep it: comments, order and all else stay as they are.
+    Comments, order and all other options stay as the operator wrote them.
 
-    :raises OptionError: when that cannot be
+    :raises OptionError: when the file cannot be read or written
     """
     edit_file(path, lambda text: changed(text, section, values))
 
 
 def changed(text: str, section: str, values: Mapping[str, str]) -> str:
-    """``text`` with ``values`` in its ``[section]``, where the option is set or shown, else at the end of that."""
+    """Return ``text`` with ``values`` in ``[section]``: in place of a set or sample line, else at the section's end."""
     lines = text.splitlines()
     first, last = _section(lines, section)
     for name, value in values.items():
@@ -137,7 +140,7 @@ def changed(text: str, section: str, values: Mapping[str, str]) -> str:
 
 
 def _section(lines: list[str], section: str) -> tuple[int, int]:
-    """The lines of a section, which is made when there is none: from, to."""
+    """Return the first line and the end of a section, which is added if it is missing."""
     heads = [at for at, line in enumerate(lines) if re.match(r"\[[^]]+\]", line)]
     for at in heads:
         if lines[at].startswith(f"[{section}]"):
@@ -147,7 +150,7 @@ def _section(lines: list[str], section: str) -> tuple[int, int]:
 
 
 def _line(lines: list[str], name: str, first: int, last: int) -> int | None:
-    """Where the option is set; else where a sample shows it, commented out."""
+    """Return the line that sets the option, else the sample line that shows it commented out, else None."""
     for pattern in (rf"{name}\s*[=:]", rf"#\s?{name}\s*[=:]"):
         for at in range(first, last):
             if re.match(pattern, lines[at]):

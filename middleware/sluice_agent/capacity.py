@@ -1,4 +1,4 @@
-"""What this node can move, as its options say: rates as they are written in policies."""
+"""The bandwidth of this node as its options give it: rates in the notation of policies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _RATES: Final = {f"{prefix}B{per}": factor for prefix, factor in _UNITS.items() 
 _rate: Final = re.compile(r"(\d{1,20}(?:\.\d{1,20})?) ?(\D\S*)?")
 _LARGEST: Final = float(2**63 - 1)
 
-#: Option → the side and method that it speaks of.
+#: Option → its side and method.
 NAMES: Final[Mapping[str, tuple[str, str]]] = {
     "proxy_get_bw": (PROXY, GET),
     "proxy_put_bw": (PROXY, PUT),
@@ -41,7 +41,7 @@ OPTIONS: Final = (
 def read_rate(text: str) -> float:
     """Bytes per second.
 
-    :raises ValueError: when it is no rate above 0 with a unit
+    :raises ValueError: when the text is no rate above 0 with a unit
     """
     match = _rate.fullmatch(text.strip())
     unit = "" if match is None else match[2] or ""
@@ -55,7 +55,7 @@ def read_rate(text: str) -> float:
 
 
 def write_rate(rate: float) -> str:
-    """A rate for people who set an option: rounded down to three digits, ``read_rate`` reads it."""
+    """Return a rate in the notation of options, rounded down to three digits; ``read_rate`` reads it."""
     for prefix in ("T", "G", "M", "K"):
         factor = _UNITS[prefix]
         if rate >= factor:
@@ -67,9 +67,9 @@ def write_rate(rate: float) -> str:
 
 
 def read_capacity(values: Mapping[str, str]) -> dict[str, dict[str, float]]:
-    """Side → method → bytes per second, of the options that say something.
+    """Side → method → bytes per second, of the options that are set.
 
-    :raises OptionError: naming the option
+    :raises OptionError: for a value that is no rate; names the option
     """
     rates: dict[str, dict[str, float]] = {}
     for name, (side, method) in NAMES.items():

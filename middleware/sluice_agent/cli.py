@@ -59,7 +59,7 @@ def _first(group: BaseException) -> BaseException:
 
 def _start_logging(level: str, log_format: str) -> None:
     start_logging(level, log_format)
-    logging.getLogger("pika").setLevel(logging.CRITICAL)  # the bus says what matters, once
+    logging.getLogger("pika").setLevel(logging.CRITICAL)  # the bus logs each failure once
 
 
 async def _serve(settings: Settings) -> None:

@@ -1,4 +1,4 @@
-"""How fast disks are written and read one after the other byte, all at once."""
+"""The sequential write and read speed of disks, all measured at the same time."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from sluice_core.errors import CallerError, PeerError
 
 #: Bytes of one read or write.
 CHUNK: Final = 1024 * 1024
-#: Part of what is free on a disk that its file may take.
+#: The fraction of a disk's free space that its file may take.
 _MODEST: Final = 0.1
 _NO_DIRECT: Final = (errno.EINVAL, errno.EOPNOTSUPP)
 
 
 @dataclass(frozen=True, slots=True)
 class DiskSpeed:
-    """Bytes per second of one disk while all others are busy, too; ``direct``: past the page cache."""
+    """Bytes per second of one disk while all others are busy, too; ``direct``: measured with O_DIRECT."""
 
     path: Path
     read: float
@@ -39,7 +39,7 @@ def measure(
 ) -> list[DiskSpeed]:
     """Write to all disks for ``seconds``, over and over the same ``size`` bytes of each; then read.
 
-    :raises CallerError: when there is no such folder, or no room
+    :raises CallerError: when a folder does not exist, or its disk has no room
     :raises PeerError: when a disk fails
     """
     sizes = [_allowed(path, size) for path in disks]
@@ -65,7 +65,7 @@ def _allowed(path: Path, size: int) -> int:
 
 
 def _raise_failed(running: Sequence[Future[DiskSpeed]]) -> None:
-    """Raise what ended the measurement, not that the other disks stopped because of it."""
+    """Raise the error that ended the measurement, not those of disks that stopped because of it."""
     wait(running)
     for one in running:
         error = one.exception()
@@ -76,7 +76,7 @@ def _raise_failed(running: Sequence[Future[DiskSpeed]]) -> None:
 def _measure(path: Path, size: int, seconds: float, together: threading.Barrier) -> DiskSpeed:
     try:
         with TemporaryFile(dir=path, buffering=0) as file, mmap.mmap(-1, CHUNK) as buffer:
-            buffer[:] = os.urandom(CHUNK)  # some disks compress
+            buffer[:] = os.urandom(CHUNK)  # random, since some disks compress
             run = _Run(file.fileno(), buffer, size, seconds)
             together.wait()
             write = run.write()
@@ -86,7 +86,7 @@ def _measure(path: Path, size: int, seconds: float, together: threading.Barrier)
         together.abort()
         raise PeerError(f"cannot measure `{path}`: {error.strerror or error}") from error
     except BaseException:
-        together.abort()  # whatever it is, the others do not wait for this disk
+        together.abort()  # the other disks must not wait for this one
         raise
 
 
@@ -104,7 +104,7 @@ class _Run:
         self.direct = self._go_direct()
 
     def write(self) -> float:
-        """Bytes per second; what the disk has not got yet is waited for."""
+        """Return bytes per second, including the time of the final fsync."""
         started = time.monotonic()
         written = 0
         while not written or time.monotonic() - started < self.seconds:
@@ -114,7 +114,7 @@ class _Run:
         return written / (time.monotonic() - started)
 
     def read(self) -> float:
-        """Bytes per second of what was written, again and again."""
+        """Return bytes per second of repeated reads of the written bytes."""
         started = time.monotonic()
         got = 0
         while not got or time.monotonic() - started < self.seconds:
@@ -124,7 +124,7 @@ class _Run:
         return got / (time.monotonic() - started)
 
     def _go_direct(self) -> bool:
-        """Past the page cache from now on, if that works here."""
+        """Set O_DIRECT; return False if the file system does not support it."""
         flags = fcntl.fcntl(self.number, fcntl.F_GETFL)
         try:
             fcntl.fcntl(self.number, fcntl.F_SETFL, flags | os.O_DIRECT)

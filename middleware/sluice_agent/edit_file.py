@@ -1,4 +1,4 @@
-"""Change a configuration file that people keep."""
+"""Changes of a configuration file that an operator maintains."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sluice_core.options import OptionError
 
 
 def edit_file(path: str | Path, edit: Callable[[str], str]) -> None:
-    """Replace the file at ``path`` at once by what ``edit`` makes of its text; owner, group and mode stay.
+    """Replace the file at ``path`` atomically by the result of ``edit`` on its text; owner, group and mode stay.
 
     :raises OptionError: when the file cannot be read or written
     """

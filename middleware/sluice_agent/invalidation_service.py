@@ -23,7 +23,7 @@ _RETRY_SECONDS: Final = 5.0
 
 
 async def serve(settings: Settings) -> None:
-    """Exchange writes until cancelled; a folder that cannot be used is tried again.
+    """Exchange writes until cancelled; a folder that cannot be used is retried.
 
     :param settings: with ``cache_dir`` and ``amqp_url``
     """

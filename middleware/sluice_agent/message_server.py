@@ -19,7 +19,7 @@ from sluice_core.errors import DecodeError, PeerError
 log = logging.getLogger(__name__)
 
 _BACKLOG: Final = 512
-#: More than any message may have (64 KiB), so that one too long is seen as such.
+#: More than the limit of a message (64 KiB), so that a longer one is detected.
 _RECEIVE: Final = 1 << 17
 
 
@@ -135,7 +135,7 @@ def _listen(path: Path, mode: int, group: str) -> socket.socket:
 
 
 def _next_connection(listener: socket.socket) -> socket.socket | None:
-    """The next connection; None when there is none after all."""
+    """Accept a connection; return None when the peer has closed it meanwhile."""
     try:
         connection, _ = listener.accept()
     except BlockingIOError:

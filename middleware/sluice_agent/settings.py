@@ -16,7 +16,7 @@ from sluice_core.process.logs import LOG_FORMAT, TEXT
 
 SECTION: Final = "agent"
 
-#: What to do when Redis went back in its own history: keep the last good state until somebody adopts, or go along.
+#: What to do when Redis lost changes: keep the last good state until an operator adopts, or adopt the older history.
 ASK: Final = "ask"
 FAILOVER: Final = "failover"
 
@@ -33,8 +33,8 @@ OPTIONS: Final = (
     Option(
         "adopt",
         ASK,
-        "when Redis went back in its history, as after a failover that lost changes: ask: keep the last good state "
-        "until somebody adopts; failover: go along",
+        "when Redis lost changes, as after a failover: ask: keep the last good state until an operator adopts the "
+        "history; failover: adopt it",
     ),
     Option("report_interval", 5.0, "seconds between reports of this node when nothing changes"),
     Option("collectd", False, "publish what this node's CollectD sends to the exchange, see docs/reference/metrics.md"),
@@ -44,12 +44,12 @@ OPTIONS: Final = (
         "configurations of Swift's servers here, separated by commas, on whose devices STORED, OBJECTS and free "
         "space are measured, see docs/reference/metrics.md; empty: not measured",
     ),
-    Option("usage_period", 60, "seconds between two measurements of what is stored"),
+    Option("usage_period", 60, "seconds between two measurements of stored bytes"),
     retired_option("publish_delay_ms"),
     Option("busiest_objects", 1000, "objects whose metrics are published, the busiest; 0 for none"),
     Option("replace_wait", 3.0, "seconds to wait for workers to open a replaced snapshot"),
-    Option("cache_dir", "", "the proxy's folder of cached objects, to hear of writes for it; empty for none"),
-    Option("cache_forget", 600.0, "seconds after which a silent node is taken for gone by the cache"),
+    Option("cache_dir", "", "the proxy's folder of cached objects, whose writes the agent exchanges; empty for none"),
+    Option("cache_forget", 600.0, "seconds of silence after which the cache no longer waits for a node"),
     Option(
         "storage_daemons",
         "object-server, object-auditor, object-replicator, object-reconstructor",
@@ -62,11 +62,11 @@ OPTIONS: Final = (
         "",
         "Swift's Python, in which uploaded native code is tried and databases are read; empty: that of the agent",
     ),
-    Option("swift_user", "", "Swift's user, who does so; needs an agent that is root; empty: the agent's own"),
-    Option("swift_group", "", "the group to go with it; empty: that user's own"),
-    Option("sandbox_dir", "", "folder of `sluice-sandbox serve`, if hosts here use it: whether it answers is reported"),
-    Option("storlets_engine", "", "URL of the Docker engine for storlets, if hosts here use one: the same"),
-    Option("wasm", False, "whether hosts here run WebAssembly: whether Swift's Python can is reported"),
+    Option("swift_user", "", "user of that Python; needs an agent that runs as root; empty: the agent's own user"),
+    Option("swift_group", "", "group of that user; empty: its own"),
+    Option("sandbox_dir", "", "folder of `sluice-sandbox serve`, if hosts here use it; its state is reported"),
+    Option("storlets_engine", "", "URL of the Docker engine for storlets, if hosts here use it; its state is reported"),
+    Option("wasm", False, "true if hosts here run WebAssembly; the agent reports whether Swift's Python can"),
     *CODE_OPTIONS,
     *CAPACITY_OPTIONS,
     Option("log_level", "info", "debug, info, warning or error"),
@@ -114,7 +114,7 @@ class Settings:
 
     @classmethod
     def from_options(cls, values: Mapping[str, Any]) -> Self:
-        """Settings out of what ``sluice_core.options`` read.
+        """Return the settings from values that ``sluice_core.options`` read.
 
         :raises OptionError: for a value that cannot be used
         """
@@ -143,5 +143,5 @@ class Settings:
 
 
 def _words(text: str) -> tuple[str, ...]:
-    """What stands between commas."""
+    """The words between commas."""
     return tuple(word.strip() for word in text.split(",") if word.strip())

@@ -1,19 +1,20 @@
-"""Agents tell each other of writes, so that no cache serves an object that was replaced more than a second ago.
+"""Agents notify each other of writes, so that no cache serves an object that was replaced more than a second ago.
 
 Theory of operation:
 
 * Workers write into the node's journal (:mod:`sluice_core.cache.write_journal`).  Every 20 ms the agent publishes new
-  records, and applies what the others publish to the marks (:mod:`sluice_core.cache.write_marks`) of its own node.
+    records, and applies the records of other agents to the marks (:mod:`sluice_core.cache.write_marks`) of its own
+    node.
 * The messages of one run of an agent (its *life*) are numbered.  After a gap, or in a new life, writes may have been
   missed: the marks get a new epoch, and every cached copy is compared with the disks before it is used again.
-* Four times a second each agent sends a *heartbeat*: a message that names the heartbeats of the others that it has
-  received, and their age.  So each agent knows, by its own clock alone, the earliest moment at which a heartbeat that
-  it receives was sent: after its own heartbeat that is named there.  Everything that the sender published before has
+* Four times a second each agent sends a *heartbeat*: a message that names the heartbeats that it has received from
+  the other agents, and their age.  So each agent knows, by its own clock alone, the earliest moment at which a received
+  heartbeat was sent: after its own heartbeat that is named there.  Everything that the sender published before has
   been received by then, since a broker keeps the order of one channel.  The marks are trusted until a second after the
-  earliest of these moments.  An agent is its own peer, too, which shows that the broker is there.
-* A broker that is away or slow, a silent agent, a dead agent on this node: in each case that moment passes, and the
-  workers of the node ask the disks about each hit until messages flow again.
-* Peers are kept in a file, so that an agent that starts waits for one that is silent.  After ``forget`` seconds of
+  earliest of these moments.  An agent is its own peer, too, which shows that the broker is reachable.
+* If the broker is unreachable or slow, a peer is silent, or the agent on this node has ended, that moment passes, and
+  the workers of the node check each hit with the disks until messages flow again.
+* Peers are kept in a file, so that an agent that starts waits for silent peers.  After ``forget`` seconds of
   silence a peer is removed.
 """
 
@@ -38,7 +39,7 @@ from sluice_core.messages.base import Message
 
 log = logging.getLogger(__name__)
 
-#: Seconds for which marks are trusted after the oldest complete news of a peer.
+#: Seconds for which marks are trusted after the oldest complete report of a peer.
 TRUST_SECONDS: Final = 1.0
 HEARTBEAT_SECONDS: Final = 0.25
 _MAX_RECORDS: Final = 4000
@@ -50,7 +51,7 @@ _RECORD_SIZE: Final = DIGEST_SIZE + _STAMP_SIZE
 
 @dataclass(frozen=True, slots=True)
 class WriteNotice(Message):
-    """The message by which agents tell each other of writes, and in a heartbeat of what they have received.
+    """The message by which agents notify each other of writes, and in a heartbeat of the heartbeats received.
 
     ``life`` identifies a run of the agent, ``number`` counts its messages from 1.  ``records`` are pairs of digest and
     stamp, 24 bytes each.  ``missed``: the agent may have missed writes of its own node.  ``heard``, in a heartbeat,
@@ -74,7 +75,7 @@ class WriteNotice(Message):
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
-        """As that of the base.
+        """Decode as the base class does.
 
         :raises DecodeError: also for records that are cut short
         """
@@ -100,7 +101,7 @@ class _Peer:
     number: int = 0
     heartbeat: int = 0
     heartbeat_at: float = 0.0
-    #: All that it published before this moment has been received; None: unknown.
+    #: All that it published before this moment was received; None: unknown.
     complete_until: float | None = None
 
 
@@ -171,7 +172,7 @@ class WriteExchange:
     def _check_sequence(self, peer: _Peer, message: WriteNotice) -> None:
         """Mark all copies as doubtful when messages of the peer may have been missed."""
         if message.life == peer.life and message.number <= peer.number:
-            return  # a publisher repeats what was not confirmed
+            return  # a publisher repeats unconfirmed messages
         follows = message.number == peer.number + 1 if message.life == peer.life else message.number == 1
         replaced = bool(peer.life) and message.life != peer.life
         if message.life != self.life and (not follows or replaced or message.missed):

@@ -13,7 +13,7 @@ Logger = logging.Logger | logging.LoggerAdapter[Any]
 
 
 def open_logger(conf: Mapping[str, str], route: str) -> Logger:
-    """A logger of Swift's for a middleware of ours, as ``conf`` says where to; names in its lines are quoted."""
+    """A logger of Swift's for a Sluice middleware, configured by ``conf``; names in its lines are quoted."""
     quote_our_records()
     found: Logger = get_logger(dict(conf), log_route=route)
     return found

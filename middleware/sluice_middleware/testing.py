@@ -1,11 +1,11 @@
-"""A Swift proxy application in memory, for tests of what stands before it, and what stands there as one client sees it.
+"""A Swift proxy application in memory for tests of middlewares, and a pipeline before it as a client sees it.
 
-It stores what it is sent the way the proxy and object servers do (footers beat headers, the ETag is
+It stores objects the way the proxy and object servers do (footers replace headers, the ETag is
 that of the stored bytes, ``X-Backend-Etag-Is-At`` and ``X-Backend-Ignore-Range-If-Metadata-Present``
-are honoured, conditions and ranges are Swift's own ``swob.Response``), remembers what the container
-listing would say, and counts the answers that nobody closed.  Every account exists, and every
-container that is not in ``missing``; ``swift.authorize`` is asked as Swift asks it.  :class:`ProxyStack` puts
-our middlewares before it, under policies given on the spot.
+are honoured, conditions and ranges are Swift's own ``swob.Response``), keeps the values of the container
+listing, and counts the responses that were not closed.  Every account exists, and every
+container that is not in ``missing``; ``swift.authorize`` is called as Swift calls it.  :class:`ProxyStack` puts
+Sluice's middlewares before it, under policies that the test gives.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _IGNORE = "X-Backend-Ignore-Range-If-Metadata-Present"
 
 @dataclass
 class FakeObject:
-    """One object as it lies on the disks."""
+    """One object as it is stored on the disks."""
 
     body: bytes
     headers: dict[str, str]
@@ -66,7 +66,7 @@ class FakeSwift:
     closed: int = 0
 
     def __call__(self, env: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        request = Request(dict(env))  # what Swift does to its own requests, ours do not see
+        request = Request(dict(env))  # a copy: Swift's changes must not reach the caller's request
         if request.path_info.count("/") < 4 and request.method == "GET":
             listed: Iterable[bytes] = self._list(request)(env, start_response)
             return listed
@@ -164,7 +164,7 @@ class FakeSwift:
 
 
 class FixedPolicies:
-    """A snapshot reader with the same assignments for everything, by path where ``paths`` says so.
+    """A snapshot reader with the same assignments for all objects, or by path with ``paths``.
 
     ``placements`` maps accounts to the storage policies of their new containers.
     """
@@ -178,18 +178,18 @@ class FixedPolicies:
         self.placements: dict[str, str] = {}
 
     def find(self, account: str, container: str = "", obj: str = "") -> Candidates:
-        """As of the real one."""
+        """As the real one does."""
         for path in (f"{account}/{container}/{obj}", f"{account}/{container}"):
             if path in self._paths:
                 return self._paths[path]
         return self.candidates
 
     def placement(self, account: str) -> str:
-        """As of the real one."""
+        """As the real one does."""
         return self.placements.get(account, "")
 
     def refresh(self) -> None:
-        """Nothing ever changes."""
+        """Do nothing: the assignments never change."""
 
 
 class ProxyStack:
@@ -199,8 +199,8 @@ class ProxyStack:
         self, folder: Path, *filters: type[Filter], logger: logging.Logger | None = None, **given: Any
     ) -> None:
         """
-        :param filters: more filters than those that are installed
-        :param given: options of the proxy middleware that are not their defaults
+        :param filters: filters besides the installed ones
+        :param given: options of the proxy middleware that differ from their defaults
         """
         self.swift = FakeSwift()
         self.log = logger or logging.getLogger("sluice.stand")
@@ -215,13 +215,13 @@ class ProxyStack:
         self.proxy._started = True
 
     def set_policies(self, *assignments: Assignment, paths: Mapping[str, Sequence[Assignment]] | None = None) -> None:
-        """From now on these hold for every object, or for those that ``paths`` name."""
+        """Set these policies for every object, or for those that ``paths`` name."""
         fixed: Any = FixedPolicies(*assignments, paths=paths)
         for context in (self.proxy.context, self.reads.context):
             context.reader = context.lookup._reader = fixed
 
     def set_filters(self, filters: Mapping[str, type[Filter]]) -> None:
-        """Have exactly these filters."""
+        """Install exactly these filters."""
         for context in (self.proxy.context, self.reads.context):
             context.filters.clear()
             context.filters.update(filters)
@@ -230,25 +230,25 @@ class ProxyStack:
     def __call__(
         self, method: str, path: str = "/v1/AUTH_a/c/o", body: bytes | None = None, env: Any = None, **headers: str
     ) -> Any:
-        """The answer to a request, read to its end; ``_`` in header names stands for ``-``."""
+        """Return the response to the request, read to its end; ``_`` in header names stands for ``-``."""
         names = {name.replace("_", "-"): value for name, value in headers.items()}
         request = Request.blank(path, method=method, headers=names, body=body)
         request.environ.update(env or {})
         return self.answer(request.environ)
 
     def answer(self, env: dict[str, Any]) -> Any:
-        """The answer to the request in ``env``, read to its end."""
+        """Return the response to the request in ``env``, read to its end."""
         response = Request(env).get_response(self.reads)
         _ = response.body
         return response
 
     def all_closed(self) -> bool:
-        """Whether all answers of Swift were closed."""
+        """Whether all responses of Swift were closed."""
         return self.swift.opened == self.swift.closed
 
 
 def _text(wire: str) -> str:
-    """Text that came as bytes of UTF-8 read as latin-1."""
+    """Text that was sent as bytes of UTF-8 read as latin-1."""
     return wire.encode("latin-1").decode("utf-8", "surrogateescape")
 
 
@@ -257,7 +257,7 @@ def _names(value: str | None) -> list[str]:
 
 
 class _Pieces:
-    """A stored body that comes in pieces, whole or in ranges, as a disk file's reader gives it."""
+    """A stored body in pieces, whole or in ranges, as a disk file's reader returns it."""
 
     def __init__(self, body: bytes, piece: int) -> None:
         self._body = body
@@ -275,7 +275,7 @@ class _Pieces:
 
 
 class _Tracked(WrappedBody):
-    """A body that tells the application when it is closed."""
+    """A body that reports its closing to the application."""
 
     def __init__(self, body: Iterable[bytes], app: FakeSwift) -> None:
         super().__init__(body)

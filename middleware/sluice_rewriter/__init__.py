@@ -1,1 +1,1 @@
-"""``sluice-rewriter``: brings stored objects to what policies say, or to plain bytes."""
+"""``sluice-rewriter``: rewrites stored objects as policies say, or to plain bytes."""

@@ -14,13 +14,13 @@ from sluice_rewriter.settings import sample_file
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run until SIGTERM or SIGINT; 0 when it left in order."""
+    """Run until SIGTERM or SIGINT; return 0 when it ended in order."""
     return run_daemon(
         argv,
         _run,
         sample_file,
         prog="sluice-rewriter",
-        description="brings stored objects to what policies say, see docs/admin/rewrites.md",
+        description="rewrites stored objects as policies say, see docs/admin/rewrites.md",
         config="an ini file: [rewriter], and a proxy application",
     )
 

@@ -1,13 +1,13 @@
-"""The loop of ``sluice-rewriter``: claims units of the jobs in Redis and works at them.
+"""The loop of ``sluice-rewriter``: claims units of the jobs in Redis and processes them.
 
 Theory of operation.  Any number of rewriters run, each with a Swift proxy application of its own, below gatekeeper and
-authorization, and with the snapshot of its node's agent.  They meet in Redis alone.  A job waits until the snapshot
-stands where policies were when the job was ordered.  Without a snapshot nothing is rewritten: that no policy is known
-does not mean that there is none.  A job for the cluster runs when all accounts are known, which any rewriter sees
-(``sluice_rewrites.accounts``).
+authorization, and with the snapshot of its node's agent.  They coordinate through Redis alone.  A job waits until the
+snapshot has the policies of the moment at which the job was created.  Without a snapshot no object is rewritten: a
+missing snapshot does not mean that there are no policies.  A job for the cluster runs when all accounts are known,
+which any rewriter checks (``sluice_rewrites.accounts``).
 
-A rewriter works at one job for :data:`TURN` seconds and then at the next, so that one that is limited to a low rate, or
-is large, does not hold back the others.
+A rewriter processes one job for :data:`TURN` seconds and then the next, so that a job with a low rate limit, or
+a large one, does not delay the others.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from sluice_rewrites.messages import COLLECTING, RUNNING, RewriteJob, RewriteUni
 
 log = logging.getLogger(__name__)
 
-#: Seconds for which a rewriter works at one job.
+#: Seconds for which a rewriter processes one job.
 TURN: Final = 10.0
-#: Seconds between two looks for work.
+#: Seconds between two searches for work.
 _INTERVAL: Final = 0.5
-#: Seconds between two looks whether all accounts are known.
+#: Seconds between two checks whether all accounts are known.
 _COLLECTING: Final = 2.0
 #: The first and the longest pause after faults, seconds.
 _FIRST_PAUSE: Final = 2.0
 _LONGEST_PAUSE: Final = 30.0
-#: Seconds of one wait for the rate, after which it is seen whether to go on.
+#: Seconds of one wait for the rate, after which the job's state is checked.
 _SLICE: Final = 1.0
 
 
@@ -68,9 +68,9 @@ class Rewriter:
     _last: tuple[int, str] = field(default=(0, ""), init=False)
 
     def run(self, on_ready: Callable[[], None] = lambda: None) -> None:
-        """Work until :meth:`stop`; units that are under way are given back.
+        """Process units until :meth:`stop`; unfinished units are released.
 
-        :param on_ready: called whenever Redis was asked for work
+        :param on_ready: called whenever Redis was searched for work
         """
         self.context.start()
         while not self.stopped:
@@ -94,7 +94,7 @@ class Rewriter:
         return False
 
     def stop(self, *_: Any) -> None:
-        """End after the objects that are under way; may be called by a signal."""
+        """Stop after the objects that are being rewritten; a signal handler may call it."""
         self.stopped = True
 
     def _work_once(self, working: ExitStack) -> bool:
@@ -117,7 +117,7 @@ class Rewriter:
         return False
 
     def _collect(self, jobs: Sequence[RewriteJob]) -> None:
-        """Let jobs run whose accounts are all known, and end those whose accounts will not be."""
+        """Start jobs whose accounts are all known, and end those whose accounts will not become known."""
         if not jobs or time.monotonic() < self._collect_at:
             return
         self._collect_at = time.monotonic() + _COLLECTING
@@ -142,7 +142,7 @@ class Rewriter:
             claim.release()
 
     def _knows_policies_of(self, job: RewriteJob) -> bool:
-        self.context.refresh()  # else a job that was just ordered waits for the next second
+        self.context.refresh()  # else a new job would wait for the next second
         position, problem = self.context.reader.position(), self.context.reader.problem
         reason = problem
         if not problem and job.history and (position.history != job.history or position.epoch < job.epoch):
@@ -154,7 +154,7 @@ class Rewriter:
         return not reason
 
     def _pace(self, job: RewriteJob, claim: Claim) -> Callable[[int], bool]:
-        """Waits before each object as the job's rates demand; False when there is no going on after that."""
+        """Wait before each object as the job's rates demand; return False when the job must not continue."""
 
         def wait(size: int) -> bool:
             cost = max(size / job.max_bw if job.max_bw else 0.0, 1 / job.max_objects if job.max_objects else 0.0)
@@ -165,7 +165,7 @@ class Rewriter:
                 while left > 0 and claim.is_active:
                     green.pause(min(left, _SLICE))
                     left -= _SLICE
-                if not claim.is_active:  # else the others would wait for what nobody does
+                if not claim.is_active:  # else others would wait for a place that is not used
                     self.store.run(operations.reserve(self.store.keys, job.id, -cost))
             except PeerError as error:
                 log.warning("rewrite `%s`: %s", job.id, error)
@@ -181,7 +181,7 @@ class Rewriter:
 
 
 def in_turn(jobs: Iterable[RewriteJob], last: tuple[int, str]) -> list[RewriteJob]:
-    """``jobs``, oldest first, those behind the job of age ``last`` before the others."""
+    """``jobs``, oldest first, starting with those behind the job of age ``last``."""
     return sorted(jobs, key=lambda job: (_age(job) <= last, _age(job)))
 
 

@@ -1,8 +1,8 @@
-"""Encrypts an object under the active key and leaves all else as it is.
+"""Encrypts an object under the active key without any other change.
 
-Encryption is the last filter of a chain.  So it alone is undone and done again.  What is inside (compressed bytes, say)
-passes unchanged, whatever policies say by now.  What storage nodes encrypted names no key outside the disks; it is sent
-again as it is, and each node encrypts it under the key that is active there.
+Encryption is the last filter of a chain, so only that filter is decoded and encoded again.  The bytes inside
+(compressed bytes, for example) pass unchanged, whatever the policies now.  An object that storage nodes encrypted names
+no key outside the disks; it is sent again unchanged, and each node encrypts it under its active key.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ Filters = Mapping[str, type[Filter]]
 
 
 def outer_encryption(stored: StoredObject, filters: Filters) -> type[Filter] | None:
-    """The filter that encrypted an object last on a proxy, if it would use another key now.
+    """The filter that encrypted an object last on a proxy, if its present key is another one.
 
-    :raises SluiceError: when there is no active key
+    :raises SluiceError: without an active key
     """
     if not stored.records:
         return None
@@ -47,10 +47,10 @@ def has_old_key(stored: StoredObject, filters: Filters) -> bool:
 def describe_encrypted_upload(
     env: Env, source: Env, target: Target, stored: StoredObject, answer: UpstreamResponse, app: App, filters: Filters
 ) -> EncodedInput | None:
-    """Make ``env`` the upload of the object in ``answer`` under the active key.
+    """Turn ``env`` into the upload of the object in ``answer`` under the active key.
 
     :param source: the request that ``answer`` answers
-    :returns: the encrypted body, None when the bytes are sent again as they are
+    :returns: the encrypted body, None when the bytes are sent again unchanged
     :raises SluiceError: when the object cannot be decrypted
     """
     for name, value in stored.headers:
@@ -78,7 +78,7 @@ def describe_encrypted_upload(
 
 
 def _keep_inner_records(env: Env, body: EncodedInput, stored: StoredObject) -> None:
-    """Replace the last record alone; ETag and listing values were sent as headers, since they stay."""
+    """Replace only the last record; ETag and listing values were sent as headers, since they stay."""
     env.pop(header_to_environ_key(sysmeta.CHAIN), None)
 
     def footers(given: encoding.Footers) -> None:

@@ -1,17 +1,17 @@
-"""Rewrites one object: reads it, judges it, and writes it back at its own timestamp with an offset.
+"""Rewrites one object: reads it, decides about it, and writes it back at its own timestamp with an offset.
 
 Theory of operation.
 
-* The object is read as it is stored, below everything that interprets it: manifests, links and versions are objects
-  like others.  What its metadata name is undone while it is read; the filters of the policies in force run while it
-  is written, or none; or encryption alone is done anew (:mod:`key_change`).
+* The object is read as it is stored, below all middlewares that interpret it: manifests, links and versions are objects
+  like others.  The filters in its metadata are decoded while it is read; the filters of the policies in force run while
+  it is written, or none; or only encryption is done again (:mod:`key_change`).
 * The PUT goes to the timestamp of the data that were read, with a new offset (``sluice_rewrites.offsets``).
-  Whatever a client writes meanwhile wins; Swift then answers 202, and the object is judged again.
+    A client's write meanwhile wins; Swift then answers 202, and the object is rewritten again if necessary.
 * All headers that belong to the object are sent with it: type, user and system metadata, expiry, and the values that
-  the container listing shows.  The check of the ETag, which is that of the plain bytes, decides whether the body
-  arrived as it was.
-* Filters that change the bytes for good ran when the client wrote; they are not run again.
-* What policies said of a copy of a contracted object they said of that object; they are not asked again.
+    the container listing shows.  The check of the ETag, which is that of the plain bytes, verifies that the body
+    arrived unchanged.
+* Filters that change the bytes irreversibly ran when the client wrote; they are not run again.
+* The policies of a contracted object were applied to the object; they are not applied to its copies again.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ UNCHANGED: Final = "unchanged"
 SKIPPED: Final = "skipped"
 FAILED: Final = "failed"
 GONE: Final = "gone"
-#: It was not begun: the job is not to go on here for now.
+#: The object was not started: the job must not continue here for now.
 STOPPED: Final = "stopped"
 
-#: How often an object is judged again that changed while it was rewritten, or that Swift could not give or take.
+#: How often an object is tried again that changed while it was rewritten, or that Swift could not read or write.
 _TRIES: Final = 4
-#: What is counted as the reason of a failure; the words of the failure itself are without a number.
+#: The reasons of failures that are counted; other error texts are not counted one by one.
 _REASONS: Final[Mapping[type[SluiceError], str]] = {
     CorruptData: "damaged",
     MissingKey: "its key is missing",
@@ -65,9 +65,9 @@ _CRYPTO: Final = ("x-object-sysmeta-crypto-", "x-object-transient-sysmeta-crypto
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of an object: ``state``, and its plain ``size`` if that is known.
+    """The result for an object: ``state``, and its plain ``size`` if that is known.
 
-    ``reason`` says why it was skipped or failed, in one of a few words that are counted; ``detail`` says more.
+    ``reason`` says why it was skipped or failed, in one of a few texts that are counted; ``detail`` says more.
     """
 
     state: str
@@ -78,7 +78,7 @@ class Outcome:
 
 class ObjectRewriter:
     """:param handler: of a worker whose application is Swift's proxy below gatekeeper and authorization
-    :param pace: is told the size of each object before it is read, and may sleep; False for not to go on
+    :param pace: called with the size of each object before it is read, and may sleep; returns False to stop
     """
 
     def __init__(self, handler: ObjectHandler, pace: Callable[[int], bool] = lambda size: True) -> None:
@@ -128,13 +128,13 @@ class ObjectRewriter:
             return True
         candidates = self._handler.lookup.candidates(target)
         if "compressibility" in candidates.asked:
-            return False  # its bytes tell
+            return False  # only its bytes tell
         env = make_environment("PUT", *target)
         describe_upload(env, stored)
         return _is_stored_by(self._handler.upload_filters(env, target, candidates), stored)
 
     def _copy(self, target: Target, goal: str) -> Outcome:
-        """Read the object and write it back; its metadata are those of this very answer."""
+        """Read the object and write it back with the metadata of the response to this read."""
         source = make_environment("GET", *target)
         answer = UpstreamResponse(self._handler.app, source)
         try:
@@ -162,7 +162,7 @@ class ObjectRewriter:
             close_if_possible(answer.body)
 
     def _encode(self, env: Env, target: Target, goal: str, stored: StoredObject) -> tuple[EncodedInput | None, bool]:
-        """Make ``env`` the upload that leads to ``goal``: the encoded body, if any, and whether it is needed at all."""
+        """Turn ``env`` into the upload for ``goal``; return the encoded body, if any, and whether it is needed."""
         carry_listing_values(env, stored)
         env["HTTP_ETAG"] = stored.etag
         if goal == PLAIN:
@@ -200,7 +200,7 @@ def _is_stored_by(wanted: UploadFilters | None, stored: StoredObject) -> bool:
 
 
 def _without_idle(env: Env, wanted: UploadFilters) -> UploadFilters:
-    """Without the first filters that leave the body of ``env`` as it is: they ran in vain, and nothing records that."""
+    """Remove the first filters that do not change the body of ``env``: no record would show that they ran in vain."""
     idle = 0
     for step in wanted.on_proxy:
         if not 0 < step.decides_within <= encoding.BATCH:
@@ -217,7 +217,7 @@ def _without_idle(env: Env, wanted: UploadFilters) -> UploadFilters:
 
 
 def _read_sample(env: Env, size: int) -> bytes:
-    """The first ``size`` bytes of the body, which stays whole; all when there are fewer."""
+    """Read the first ``size`` bytes of the body, which stays whole; all when there are fewer."""
     source, sample = env["wsgi.input"], b""
     while len(sample) < size and (piece := source.read(size - len(sample))):
         sample += piece

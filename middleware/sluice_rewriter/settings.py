@@ -24,7 +24,7 @@ def sample_file() -> str:
 def read_settings(*paths: str | Path) -> dict[str, Any]:
     """The options of ``[rewriter]`` in the files, whose ``[DEFAULT]`` is Swift's.
 
-    :raises OptionError: when one cannot be read or an option in it cannot be used
+    :raises OptionError: when a file cannot be read or an option in it cannot be used
     """
     values = read_section(SECTION, OPTIONS, *paths)
     if values["concurrency"] < 1:

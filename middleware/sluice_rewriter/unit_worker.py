@@ -1,11 +1,11 @@
-"""Works at one unit of a job: lists accounts or containers, or rewrites the objects of a container page by page.
+"""Processes one unit of a job: lists accounts or containers, or rewrites the objects of a container page by page.
 
-Older versions of a container ``c`` lie in ``\\0versions\\0c``, parts of multipart uploads over S3 in ``c+segments``.  A
-job for ``c`` covers both.  Copies of contracted objects lie in an account beside theirs, which a job for all of an
-account covers.  A container from which others are synchronized is skipped, since container-sync cannot read
+Older versions of a container ``c`` are stored in ``\\0versions\\0c``, parts of S3 multipart uploads in ``c+segments``.
+A job for ``c`` covers both.  Copies of contracted objects are stored in an account beside theirs, which a job for a
+whole account covers.  A container that is the source of container-sync is skipped, since container-sync cannot read
 a timestamp with an offset.
 
-The lease of the unit is renewed beside the work (:class:`Claim`).
+The lease of the unit is renewed while it is processed (:class:`Claim`).
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ log = logging.getLogger(__name__)
 _RENEWAL: Final = LEASE / 4
 _NO_COUNTS: Final = RewriteCounts()
 _NO_UNITS: Final[Mapping[str, UnitSize | None]] = {}
-#: The marker of what says nothing of names.  The last one may have been reported without an answer, and a renewal may
-#: overtake a report: a marker that went back would have names counted twice.
+#: The marker of a report without names.  The response to the last report may have been lost, and a renewal may
+#: overtake a report: a smaller marker would make names count twice.
 _AS_REPORTED: Final = ""
 
 
 class Claim:
-    """:param stopped: whether this rewriter is to end"""
+    """:param stopped: whether this rewriter stops"""
 
     def __init__(self, store: Store, unit: RewriteUnit, stopped: Callable[[], bool]) -> None:
         self.unit = unit
-        #: Last name that is done, as it was reported.
+        #: The last reported name.
         self.marker = unit.marker
         self._store = store
         self._stopped = stopped
@@ -51,7 +51,7 @@ class Claim:
 
     @property
     def is_active(self) -> bool:
-        """False when the unit is another rewriter's by now, the job is not to run, or this rewriter is to end."""
+        """Whether the unit is still this rewriter's, the job runs, and this rewriter does not stop."""
         return self._valid and self._state == RUNNING and not self._stopped()
 
     def report(
@@ -64,28 +64,29 @@ class Claim:
     ) -> None:
         """Report that all names up to ``marker`` are done.
 
-        :raises PeerError: when Redis is away; then either all of that counts, or the names are looked at once more
+        :raises PeerError: when Redis is unreachable; then either the whole report counts, or the names are processed
+            again
         """
         self._send(marker, counts, units, more, failures=failures)
         self.marker = marker
 
     def finish(self, more: Mapping[str, int] | None = None) -> None:
-        """The unit is done.
+        """Report the unit as done.
 
-        :raises PeerError: when Redis is away
+        :raises PeerError: when Redis is unreachable
         """
         self._renewal.kill()
         self._send(_AS_REPORTED, more=more, lease=ENDED)
         self._valid = False
 
     def release(self) -> None:
-        """Release the unit, so that another rewriter can claim it at once; without Redis its lease ends by itself."""
+        """Release the unit, so that another rewriter can claim it at once; without Redis its lease expires."""
         self._renewal.kill()
         if self._valid:
             try:
                 self._send(_AS_REPORTED, lease=GIVEN_BACK)
             except PeerError as error:
-                log.warning("unit `%s` of rewrite `%s` is not given back: %s", self.unit.path, self.unit.job, error)
+                log.warning("unit `%s` of rewrite `%s` is not released: %s", self.unit.path, self.unit.job, error)
 
     def _renew(self) -> None:
         while self._valid:
@@ -112,7 +113,7 @@ class Claim:
 VERSIONS: Final = "\0versions\0"
 SEGMENTS: Final = "+segments"
 _SYNCED: Final = "container is synchronized to another"
-#: Objects between two reports, and accounts or containers that are added by one.
+#: Objects between two reports, and the most accounts or containers that one report adds.
 _PAGE: Final = 100
 _LISTED: Final = 500
 
@@ -129,9 +130,9 @@ class UnitWorker:
     concurrency: int
 
     def work(self, job: RewriteJob, claim: Claim) -> None:
-        """Work until the unit is done or the claim does not go on.
+        """Process the unit until it is done or the claim ends.
 
-        :raises PeerError: when Swift or Redis is away
+        :raises PeerError: when Swift or Redis is unreachable
         """
         account, slash, container = (claim.unit.path or job.account).partition("/")
         if slash:
@@ -170,7 +171,7 @@ class UnitWorker:
         return claim.is_active
 
     def _containers(self, job: RewriteJob, account: str, marker: str) -> Iterator[list[str]]:
-        """Pages of names of the containers that the job is about, whether they are there or not."""
+        """Pages of the names of the job's containers, whether they exist or not."""
         if job.container:
             if not marker:
                 yield [job.container, f"{VERSIONS}{job.container}", f"{job.container}{SEGMENTS}"]
@@ -179,7 +180,7 @@ class UnitWorker:
             yield [row["name"] for row in page]
 
     def _size(self, account: str, container: str) -> UnitSize | None:
-        """What a container holds, None when there is none; the account's listing knows that too late."""
+        """The objects and bytes of a container, None without one; the account's listing is updated too late."""
         headers = self.client.container_headers(account, container)
         return None if headers is None else _held(headers)
 
@@ -198,7 +199,7 @@ class UnitWorker:
         return claim.is_active
 
     def _page(self, job: RewriteJob, claim: Claim, page: Sequence[Row]) -> bool:
-        """Rewrite the objects of a page and report them; False when some of them were not begun."""
+        """Rewrite the objects of a page and report them; return False when some of them were not started."""
         account, _, container = claim.unit.path.partition("/")
 
         def rewrite(row: Row) -> Outcome:
@@ -225,8 +226,8 @@ def _held(headers: Mapping[str, str]) -> UnitSize:
 def count(outcomes: Sequence[Outcome], listed: Sequence[int]) -> RewriteCounts:
     """The counts of some objects.
 
-    :param listed: the sizes of their rows, for those of which no other is known: the row of the manifest of a large
-        object says what all of its parts have
+    :param listed: the sizes of their rows, for objects whose size is not known otherwise: the row of a large object's
+        manifest has the size of all its parts
     """
     states = Counter(outcome.state for outcome in outcomes)
 

@@ -1,1 +1,1 @@
-"""Rewrites: jobs that bring stored objects to what policies say, and what all who replace stored bytes share."""
+"""Rewrites: jobs that rewrite stored objects as policies say, and code shared by all that replace stored bytes."""

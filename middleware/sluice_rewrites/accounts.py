@@ -1,21 +1,21 @@
-"""The accounts of the cluster, as agents that measure what is stored have found them, and whether these are all.
+"""The accounts of the cluster, as the agents that measure usage find them, and whether the list is complete.
 
-Swift has no listing of accounts; their databases lie on storage nodes.  An account that is deleted stays in the list:
-whoever looks at it finds no container.
+Swift has no listing of accounts; their databases are on storage nodes.  An account that is deleted stays in the list:
+a job finds no container in it.
 
 Theory of operation.
 
-* Whoever is about to go over all accounts opens a request of a new name.  Agents look for open requests now and then,
+* A job for all accounts opens a request with a new name.  Agents check for open requests every few seconds,
   have all account databases of their node read, write the names into the list, and then a report.  It
-  names the requests that were open before the reading began.  So no clock is compared, and what a reader began
-  before the request counts for nothing.
-* Each reader says which devices the account ring has, and which of them it has read.  The list is complete when every
-  device of the ring, as any of them knows it, was read by somebody.  Which agents there are does not matter: a node
-  without one is missed like a node whose agent has no `storage_confs`.
-* A Redis that lost its data lost the request, too; whoever opened it sees that.  Names are written after the
-  request and before the report, so they are there when both are.
-* An agent says that it reads as long as it does.  When devices are missing and nobody has said so for
-  :data:`PATIENCE` seconds, they will go on missing.
+  names the requests that were open before the reading began.  So no clocks are compared, and a reading that began
+  before the request does not count.
+* Each reader reports the devices of the account ring, and which of them it has read.  The list is complete when every
+  device of the ring, as any of the readers knows it, was read.  The set of agents does not matter: a node
+  without an agent is missing like a node whose agent has no `storage_confs`.
+* If Redis lost its data, it lost the request, too, which the job detects.  Names are written after the
+  request and before the report, so the names exist when both exist.
+* An agent writes that it is reading as long as it does.  When devices are missing and no agent has written that for
+  :data:`PATIENCE` seconds, the collection fails.
 
 Time is that of Redis.
 """
@@ -32,37 +32,37 @@ from sluice_core.messages.nodes import NodeReport
 from sluice_core.store.keys import Keys
 from sluice_core.store.operation import Operation, decode_all, nothing, scripted, timed_script
 
-#: What the name of an account begins with that holds copies of the objects of another one.  As with other accounts of
-#: Swift's own, no client reaches it, and nothing in it counts to the other one.
+#: Prefix of the account that holds copies of the objects of another account.  Like other accounts of
+#: Swift's own, clients cannot reach it, and its bytes do not count for the other account.
 _COPIES: Final = ".sluice_copies_"
-#: The same of an account whose containers have rows alone, which say what refers to copies.
+#: The same of an account whose containers have rows only, which name the references to copies.
 _REFERENCES: Final = ".sluice_references_"
 #: Names that are written by one command.
 _CHUNK: Final = 1000
 
 
 def copies_account(account: str) -> str:
-    """Where copies of an account's objects lie."""
+    """The account that holds the copies of an account's objects."""
     return f"{_COPIES}{account}"
 
 
 def references_account(copies: str) -> str:
-    """Where references to the copies in an account lie."""
+    """The account that holds the references to the copies in an account."""
     return f"{_REFERENCES}{owner_account(copies)}"
 
 
 def is_copies_account(account: str) -> bool:
-    """Whether an account holds such copies."""
+    """Whether an account holds copies."""
     return account.startswith(_COPIES)
 
 
 def owner_account(account: str) -> str:
-    """Whose objects lie in an account: that of which it holds copies, or itself."""
+    """The account whose objects an account holds: that of the copies, or itself."""
     return account.removeprefix(_COPIES)
 
 
 def add_accounts(keys: Keys, names: Iterable[str]) -> Operation[None]:
-    """Add accounts; those that are known already stay."""
+    """Add accounts; known ones stay."""
     raw = [name.encode("utf-8", "surrogateescape") for name in names]
     commands = [
         ("ZADD", keys.accounts, *(word for name in raw[start : start + _CHUNK] for word in (0, name)))
@@ -78,15 +78,15 @@ def accounts_after(keys: Keys, marker: str, limit: int) -> Operation[list[str]]:
     return Operation((command,), lambda replies: [name.decode("utf-8", "surrogateescape") for name in replies[0]])
 
 
-#: Seconds after which nobody is waited for who has not begun to read.
+#: Seconds after which a node that does not read is no longer waited for.
 PATIENCE: Final = 30.0
-#: Seconds after which a request that nobody closed is forgotten.
+#: Seconds after which a request that was not closed is removed.
 _FORGOTTEN: Final = 7 * 86400.0
 #: Devices and nodes that a problem names.
 _NAMED: Final = 5
 _WHAT_TO_SET: Final = "set `storage_confs` in the agent.conf there, have agent and devices up, and order it again"
 
-#: KEYS: requests.  ARGV: name, seconds after which others are forgotten.
+#: KEYS: requests.  ARGV: name, seconds after which others are removed.
 _OPEN: Final = timed_script("""
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - tonumber(ARGV[2]))
 redis.call('ZADD', KEYS[1], now, ARGV[1])
@@ -99,7 +99,7 @@ _READING: Final = timed_script("return redis.call('ZADD', KEYS[1], now, ARGV[1])
 
 @dataclass(frozen=True, slots=True)
 class AccountsFound(PackedMessage):
-    """What a usage reader answers to its agent.
+    """The answer of a usage reader to its agent.
 
     :param accounts: of all databases that it has read
     :param ring: the devices of the account ring that have a weight, each as ``ip:port/device``
@@ -115,7 +115,7 @@ class AccountsFound(PackedMessage):
 
 @dataclass(frozen=True, slots=True)
 class AccountReport(Message):
-    """What an agent says after all of that is in the list; ``requests`` were open before the reading began."""
+    """An agent's report after all accounts are in the list; ``requests`` were open before the reading began."""
 
     node: str
     requests: tuple[str, ...]
@@ -126,11 +126,11 @@ class AccountReport(Message):
 
 @dataclass(frozen=True, slots=True)
 class AccountCollection:
-    """How far a request is.
+    """The progress of a request.
 
     :param age: seconds since it was opened; None when Redis does not know it
-    :param reports: that answer it
-    :param reading: nodes whose agents said lately that they read
+    :param reports: the reports for it
+    :param reading: nodes whose agents wrote lately that they are reading
     :param agents: nodes with disks whose agents are known
     :param accounts: in the list
     """
@@ -143,7 +143,7 @@ class AccountCollection:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Devices of the ring that nobody has read."""
+        """Devices of the ring that no reader has read."""
         ring = {device for report in self.reports for device in report.ring}
         return tuple(sorted(ring.difference(*(report.read for report in self.reports))))
 
@@ -154,7 +154,7 @@ class AccountCollection:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the list has every account that there was when the request was opened."""
+        """Whether the list has every account that existed when the request was opened."""
         known = self.age is not None and any(report.ring for report in self.reports)
         return known and not self.missing and not self.faults
 
@@ -179,7 +179,7 @@ class AccountCollection:
         if not self.reports:
             there = f", of {_some(sorted(self.agents))} neither" if self.agents else ""
             return f"no agent of a storage node has reported its accounts{there}: {_WHAT_TO_SET}"
-        return f"nobody has read the accounts on {_some(_by_server(self.missing))}: {_WHAT_TO_SET}"
+        return f"no agent has read the accounts on {_some(_by_server(self.missing))}: {_WHAT_TO_SET}"
 
 
 def new_request() -> str:
@@ -188,28 +188,28 @@ def new_request() -> str:
 
 
 def open_request(keys: Keys, request: str) -> Operation[None]:
-    """Ask all agents for the accounts of their nodes."""
+    """Request the accounts of all agents' nodes."""
     return scripted(_OPEN, (keys.account_requests,), (request, f"{_FORGOTTEN:.0f}"), lambda reply: None)
 
 
 def close_request(keys: Keys, request: str) -> Operation[None]:
-    """Close a request, whose answers nobody waits for any more."""
+    """Close a request whose answers are no longer needed."""
     return Operation((("ZREM", keys.account_requests, request),), nothing)
 
 
 def open_requests(keys: Keys) -> Operation[frozenset[str]]:
-    """The names of all that are open."""
+    """The names of all open requests."""
     command = ("ZRANGE", keys.account_requests, 0, -1)
     return Operation((command,), lambda replies: frozenset(name.decode() for name in replies[0]))
 
 
 def write_reading(keys: Keys, node: str) -> Operation[None]:
-    """Say that the databases of a node are being read."""
+    """Write that the databases of a node are being read."""
     return scripted(_READING, (keys.account_readers,), (node,), lambda reply: None)
 
 
 def write_report(keys: Keys, report: AccountReport) -> Operation[None]:
-    """Say what was read; its accounts are in the list already."""
+    """Write a report; its accounts are in the list already."""
     commands = (
         ("HSET", keys.account_reports, report.node, report.encode()),
         ("ZREM", keys.account_readers, report.node),
@@ -218,7 +218,7 @@ def write_report(keys: Keys, report: AccountReport) -> Operation[None]:
 
 
 def read_collection(keys: Keys, request: str) -> Operation[AccountCollection]:
-    """How far a request is."""
+    """Read the progress of a request."""
 
     def parse(replies: list[Any]) -> AccountCollection:
         time, opened, raw_reports, raw_readers, raw_nodes, accounts = replies

@@ -1,4 +1,4 @@
-"""What Redis keeps of rewrites: jobs, the units of work that rewriters claim, and what was done."""
+"""The data of rewrites in Redis: jobs, the units of work that rewriters claim, and their counts."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from typing import Final, NamedTuple
 
 from sluice_core.messages.base import Message
 
-#: What objects are brought to: what the policies in force say, plain bytes, or the active key of encryption.
+#: The goals of a job: the filters of the policies in force, plain bytes, or the active key of encryption.
 POLICIES: Final = "policies"
 PLAIN: Final = "plain"
 KEY: Final = "key"
 GOALS: Final = (POLICIES, PLAIN, KEY)
 
-#: What a job for the cluster is while it is not known that all accounts are.
+#: The state of a job for the cluster until all accounts are known.
 COLLECTING: Final = "collecting"
-#: What a job is told to do.
+#: The states that an operator sets.
 RUNNING: Final = "running"
 PAUSED: Final = "paused"
 CANCELLED: Final = "cancelled"
-#: What it is once nothing is left to do.
+#: The state when no unit is left.
 DONE: Final = "done"
-#: Or once it is clear that not all accounts will be known.
+#: The state when not all accounts will become known.
 FAILED: Final = "failed"
-#: Those of jobs that have not ended.
+#: The states of jobs that have not ended.
 OPEN_STATES: Final = (COLLECTING, RUNNING, PAUSED)
 STATES: Final = (*OPEN_STATES, CANCELLED, DONE, FAILED)
 
 
 @dataclass(frozen=True, slots=True)
 class RewriteJob(Message):
-    """One job as it was ordered.
+    """One job as it was created.
 
     :param account: the account whose objects are rewritten; empty for all accounts
     :param container: one container with its versions and parts of multipart uploads; empty for all of the account
@@ -41,9 +41,9 @@ class RewriteJob(Message):
     :param created: unix milliseconds
     :param max_bw: bytes of objects per second over all rewriters, 0 for no limit
     :param max_objects: objects per second over all rewriters, 0 for no limit
-    :param history: the history in which it was ordered
-    :param epoch: of that history; rewriters wait until they know the policies of then
-    :param request: for all accounts, which this job waits for (:mod:`accounts`); empty of a job for one account
+    :param history: the history in which it was created
+    :param epoch: of that history; rewriters wait until they have its policies
+    :param request: for all accounts, which this job waits for (:mod:`accounts`); empty for a job of one account
     """
 
     id: str
@@ -63,13 +63,13 @@ class RewriteJob(Message):
 
 @dataclass(frozen=True, slots=True)
 class RewriteUnit:
-    """A piece of a job that one rewriter works at: the objects of a container, or a listing.
+    """A piece of a job that one rewriter processes: the objects of a container, or a listing.
 
     ``path`` is ``account/container``; ``account`` for the listing of its containers; empty for the first listing of the
     job, which is that of its account, or of all accounts.
 
     ``marker`` is the last name that is done.  ``token`` is the number of this claim: a later claim of
-    the unit has a greater one, and no older claim may report any more.
+    the unit has a greater one, and reports of older claims are refused.
     """
 
     job: str
@@ -80,10 +80,10 @@ class RewriteUnit:
 
 @dataclass(frozen=True, slots=True)
 class RewriteCounts:
-    """What became of objects; bytes are those of plain objects.
+    """The counts of processed objects; bytes are those of plain objects.
 
-    ``seen`` objects were looked at.  ``rewritten`` of them were; ``unchanged`` are as wanted already.  ``skipped`` and
-    ``failed`` map a reason to a number.
+    ``seen`` counts all objects, ``rewritten`` those that were written, ``unchanged`` those that match the goal already.
+    ``skipped`` and ``failed`` map a reason to a number.
     """
 
     seen: int = 0
@@ -97,10 +97,10 @@ class RewriteCounts:
 
 @dataclass(frozen=True, slots=True)
 class RewriteProgress:
-    """How far a job is.
+    """The progress of a job.
 
-    ``containers`` and ``objects`` are those that were found so far; ``listings`` are still to be made, 0 when all are
-    known.  Times are unix seconds, 0 for never.  ``paused`` is the number of seconds that it has been paused, up to its
+    ``containers`` and ``objects`` are those found so far; ``listings`` are still to be made, 0 when all are
+    done.  Times are Unix seconds, 0 for never.  ``paused`` is the number of seconds for which it was paused, up to its
     last resumption.  ``examples`` are the last objects that failed, with the reason.  ``accounts`` are those that a job
     for the cluster covers, 0 while it collects them; ``reason`` says why that failed.
     """
@@ -121,7 +121,7 @@ class RewriteProgress:
 
 
 class UnitSize(NamedTuple):
-    """What a container says that it holds."""
+    """The objects and bytes of a container, as its headers give them."""
 
     objects: int
     bytes: int

@@ -6,10 +6,10 @@ and nothing else.  It is a compare-and-swap: every later PUT, POST or DELETE of 
 
 Two writers must never use the same offset for one object: replicas would hold different bytes under one timestamp, and
 replication compares timestamps alone.  So each attempt draws its own: the stored offset rounded up to the next multiple
-of 2**32, plus 32 random bits.  A counter would begin anew with a Redis that lost its data.
+of 2**32, plus 32 random bits.  A counter would start again in a Redis that lost its data.
 
-New content takes many multiples at once (:data:`NEW_CONTENT`), so that it wins against those who store the old bytes
-again meanwhile.
+New content is ahead by many multiples at once (:data:`NEW_CONTENT`), so that it wins against writers that store the old
+bytes again meanwhile.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Final
 RANDOM_BITS: Final = 32
 #: Swift writes an offset with 16 hexadecimal digits.
 MAX_OFFSET: Final = 2**64 - 1
-#: Multiples of 2**32 by which new content is ahead: the old bytes may be stored so often while it is made.
+#: Multiples of 2**32 by which new content is ahead: the old bytes may be stored this often while it is made.
 NEW_CONTENT: Final = 16
 
 
@@ -30,7 +30,7 @@ def next_offset(stored: int, randbits: Callable[[int], int] = secrets.randbits, 
     """The offset of one attempt to replace data that are stored under the offset ``stored``.
 
     :param multiples: of 2**32 by which it is ahead
-    :raises ValueError: when ``stored`` is no offset, or the last that there can be
+    :raises ValueError: when ``stored`` is no offset, or the highest possible one
     """
     if not 0 <= stored <= MAX_OFFSET:
         raise ValueError(f"`{stored}` is no offset, expected 0 to {MAX_OFFSET}")

@@ -1,20 +1,20 @@
-"""Rewrite jobs in Redis: how they are ordered, how rewriters share them, and how far they are.
+"""Rewrite jobs in Redis: their creation, the claims of rewriters, and their progress.
 
 Theory of operation.
 
-* A job has a list of *units* to do.  The first is the listing of its account, which adds a unit for each container; of
+* A job has a list of *units*.  The first is the listing of its account, which adds a unit for each container; for
   a job for the cluster it is the list of accounts, which adds a listing for each.
-* A job for the cluster begins as *collecting*: nothing of it is claimed until all accounts are known.  It fails when
-  they will not be (:mod:`accounts`).
-* A rewriter claims a unit for :data:`LEASE` seconds and renews that with each report.  A lease that ended is claimed
-  again, from the last name that was reported: a rewriter that is killed costs no more than one page done twice, and
-  an object that was rewritten twice is the same object.
-* Each claim has a number, greater than any before in the job.  A report names it; one of an older claim is refused.
-  So a rewriter that was only asleep counts nothing twice.
-* What a container says that it holds is added to what was found, and kept with its unit.  What is looked at there
-  counts against that: what it holds more adds up at once, what it holds less is taken off at its end.  So no job does
-  more than it has found, and in the end it has done what it found.
-* A job has ended when nothing is to do and nothing is leased.
+* A job for the cluster begins as *collecting*: its units are not claimed until all accounts are known.  It fails when
+  they will not become known (:mod:`accounts`).
+* A rewriter claims a unit for :data:`LEASE` seconds and renews that with each report.  An expired lease is claimed
+  again, from the last reported name: a rewriter that is killed costs at most one page done twice, and
+  a second rewrite does not change an object.
+* Each claim has a number, greater than any before in the job.  A report names it; a report of an older claim is
+  refused.  So a rewriter that was only suspended counts no object twice.
+* The objects of a container, as its headers give them, are added to the job's total, and kept with its unit.  The
+  objects processed there count against that: further objects are added at once, missing ones are subtracted at the
+  end.  So a job never processes more objects than its total, and in the end exactly these.
+* A job has ended when no unit is left and none is leased.
 * Rates hold over all rewriters: each piece of work reserves its place on one time line (generic cell rate algorithm).
 
 """
@@ -42,11 +42,11 @@ from sluice_rewrites.messages import (
 )
 from sluice_rewrites.scripts import CHANGE_STATE, CLAIM, CREATE, END_COLLECTING, REPORT, RESERVE
 
-#: Seconds for which a unit belongs to a rewriter after it claimed it or reported.
+#: Seconds for which a unit belongs to a rewriter after a claim or report.
 LEASE: Final = 30.0
 #: Seconds by which rates may be exceeded for a moment.
 BURST: Final = 0.5
-#: As they were ordered.
+#: The documents of jobs.
 JOBS: Final = MessageHash(RewriteJob, lambda keys: keys.rewrites)
 _MAX_EXAMPLES: Final = 20
 _SEPARATOR: Final = "\0"
@@ -59,29 +59,29 @@ class _Reply(Protocol):
 
 
 def create_job(keys: Keys, job: RewriteJob) -> Operation[bool]:
-    """Write a new job and its first unit; False when there is one of this id already."""
+    """Write a new job and its first unit; return False when the id exists."""
     names = (keys.rewrites, keys.rewrite(job.id, "units"), keys.rewrite(job.id, "progress"))
     return scripted(CREATE, names, (job.id, job.encode()), bool)
 
 
 def change_state(keys: Keys, job_id: str, state: str) -> Operation[RewriteJob | None]:
-    """Pause a job, let it run again, or cancel it; None when it has ended, or there is none.
+    """Pause a job, resume it, or cancel it; return None when it has ended or does not exist.
 
-    A job that is in this state already stays so.  One for the cluster collects the accounts before it runs.
+    A job in this state keeps it.  A job for the cluster collects the accounts before it runs.
     """
     if state not in (PAUSED, RUNNING, CANCELLED):
-        raise ValueError(f"`{state}` is nothing that a job is told, expected {PAUSED}, {RUNNING} or {CANCELLED}")
+        raise ValueError(f"`{state}` is no state that can be set, expected {PAUSED}, {RUNNING} or {CANCELLED}")
     names, arguments = (*_names(keys, job_id), keys.account_requests), (job_id, state, *OPEN_STATES)
     return scripted(CHANGE_STATE, names, arguments, lambda reply: decoded(RewriteJob, job_id, reply))
 
 
 def begin_collected(keys: Keys, job: RewriteJob, accounts: int) -> Operation[bool]:
-    """Let a job run that was collecting, since all accounts are known; False when it was not collecting."""
+    """Start a job that was collecting, since all accounts are known; return False when it was not collecting."""
     return _end_collecting(keys, job, RUNNING, "accounts", str(accounts))
 
 
 def fail_collecting(keys: Keys, job: RewriteJob, reason: str) -> Operation[bool]:
-    """End a job that was collecting, since not all accounts will be known; False when it was not collecting."""
+    """End a collecting job whose accounts will not all become known; return False when it was not collecting."""
     return _end_collecting(keys, job, FAILED, "reason", reason)
 
 
@@ -91,14 +91,14 @@ def _end_collecting(keys: Keys, job: RewriteJob, state: str, name: str, value: s
 
 
 def delete_job(keys: Keys, job_id: str) -> Operation[bool]:
-    """Forget a job and all that is known of it; False when there is none."""
+    """Delete a job with all its data; return False when it does not exist."""
     rest = (*_names(keys, job_id)[1:], keys.rewrite(job_id, "pace"), keys.rewrite(job_id, "failures"))
     commands = (("HDEL", keys.rewrites, job_id), ("DEL", *rest))
     return Operation(commands, lambda replies: bool(replies[0]), atomic=True)
 
 
 def claim_unit(keys: Keys, job_id: str, lease: float = LEASE) -> Operation[RewriteUnit | None]:
-    """A unit of a running job; None when there is nothing to do."""
+    """Claim a unit of a running job; return None when there is none."""
 
     def parse(reply: _Reply | None) -> RewriteUnit | None:
         if reply is None:
@@ -118,14 +118,14 @@ def report_unit(
     lease: float = LEASE,
     failures: Sequence[tuple[str, str]] = (),
 ) -> Operation[str | None]:
-    """Report that everything of a unit up to the name ``marker`` is done, and keep it for ``lease`` seconds more.
+    """Report that all names of a unit up to ``marker`` are done, and keep it for ``lease`` seconds more.
 
-    :param marker: empty: no more than was reported before
-    :param units: paths of units that were found, with what they hold if that is among the objects and bytes found
+    :param marker: empty: as in the last report
+    :param units: paths of found units, with their objects and bytes if these are among the totals
     :param more: further counters of :class:`RewriteProgress`
-    :param lease: ENDED when the unit is done, GIVEN_BACK to give it back
+    :param lease: ENDED when the unit is done, GIVEN_BACK to release it
     :param failures: objects that failed, with the reason; the last twenty are kept as examples
-    :returns: the state that the job is told to be in; None when the unit is not ours any more
+    :returns: the state that the operator has set; None when the unit is no longer this rewriter's
     """
     added: list[str | bytes] = []
     for path, size in units.items():
@@ -140,17 +140,17 @@ def report_unit(
 
 
 def reserve(keys: Keys, job_id: str, seconds: float, burst: float = BURST) -> Operation[float]:
-    """Reserve a place for work that takes ``seconds`` at the job's rate; seconds to wait for it.
+    """Reserve a place for work that takes ``seconds`` at the job's rate; return the seconds to wait.
 
-    With ``-seconds`` a place is given back that is not used after all.
+    Negative ``seconds`` return an unused place.
     """
     return scripted(RESERVE, (keys.rewrite(job_id, "pace"),), (f"{seconds:.6f}", str(burst)), float)
 
 
 def read_progress(keys: Keys, job_id: str, now: float | None = None) -> Operation[RewriteProgress]:
-    """How far a job is.
+    """The progress of a job.
 
-    :param now: unix seconds, to tell the claims that still hold
+    :param now: Unix seconds, to find the claims that still hold
     """
     moment = time.time() if now is None else now
 

@@ -1,4 +1,4 @@
-"""What Redis does for rewrite jobs, each in one step; :mod:`operations` has the theory.
+"""The Redis scripts of rewrite jobs, each atomic; :mod:`operations` has the theory.
 
 Time is that of Redis, since rewriters run on many machines.
 """
@@ -19,7 +19,7 @@ return 1
 """)
 
 #: KEYS: jobs, progress, requests.  ARGV: id, request, the new state, counter or field to set, its value.
-#: Answers whether the job was collecting.
+#: Returns whether the job was collecting.
 END_COLLECTING: Final = timed_script("""
 redis.call('ZREM', KEYS[3], ARGV[2])
 local document = redis.call('HGET', KEYS[1], ARGV[1])
@@ -30,8 +30,8 @@ if ARGV[3] == 'failed' then redis.call('HSET', KEYS[2], 'ended', string.format('
 return 1
 """)
 
-#: KEYS: jobs, to do, leases, markers, progress.  ARGV: id, seconds of a lease, what a running job's document holds.
-#: Answers path, marker, token; or nothing.
+#: KEYS: jobs, to do, leases, markers, progress.  ARGV: id, seconds of a lease, state of a running job.
+#: Returns path, marker, token; or nothing.
 CLAIM: Final = lease_script("""
 local document = redis.call('HGET', KEYS[1], ARGV[1])
 if not document or cjson.decode(document).state ~= ARGV[3] then return false end
@@ -46,11 +46,11 @@ return {unit, known.marker, string.format('%.0f', token)}
 """)
 
 #: KEYS: jobs, to do, leases, markers, progress, failures.  ARGV: id, path of the unit, token, seconds of a lease
-#: (0: the unit is done, -1: it is given back), marker (empty: as it is), failures that are kept, number of words on
-#: units to add, those (path, objects, bytes; empty where nothing is known), number of failures, those, then pairs of a
-#: counter and what to add to it.
-#: Answers the state that the job was told to be in, or nothing when the claim is not valid any more.  A job of which
-#: nothing is left is done.
+#: (0: the unit is done, -1: it is released), marker (empty: unchanged), failures that are kept, number of words on
+#: units to add, those (path, objects, bytes; empty where unknown), number of failures, those, then pairs of a
+#: counter and its increment.
+#: Returns the job's state as the operator set it, or nothing when the claim is no longer valid.  A job without
+#: remaining units is done.
 REPORT: Final = lease_script("""
 local id, unit, seconds, at = ARGV[1], ARGV[2], tonumber(ARGV[4]), 7
 local function take()
@@ -104,8 +104,8 @@ return cjson.decode(document).state
 """)
 
 #: KEYS: jobs, to do, leases, markers, progress, requests for accounts.  ARGV: id, the new state, the states from which
-#: that can be.  Answers the document, or nothing when there is no such job or it is in another state or has ended.  One
-#: that is to run and does not know all accounts yet collects them.
+#: that is possible.  Returns the document, or nothing when the job does not exist, is in another state or has ended.  A
+#: job that is to run and does not know all accounts yet collects them.
 CHANGE_STATE: Final = timed_script("""
 local document = redis.call('HGET', KEYS[1], ARGV[1])
 if not document or redis.call('HGET', KEYS[5], 'ended') then return false end
@@ -131,7 +131,7 @@ end
 return changed
 """)
 
-#: KEYS: the time line.  ARGV: seconds that the work takes at the rate, seconds of burst.  Answers seconds to wait.
+#: KEYS: the time line.  ARGV: seconds that the work takes at the rate, seconds of burst.  Returns seconds to wait.
 RESERVE: Final = timed_script("""
 local at = math.max(now - tonumber(ARGV[2]), tonumber(redis.call('GET', KEYS[1]) or '0'))
 redis.call('SET', KEYS[1], string.format('%.6f', at + tonumber(ARGV[1])), 'EX', 86400)

@@ -1,6 +1,6 @@
-"""A Redis for the tests of agents; a line for credit and who is at its other end; and Swift's part in tests of copies.
+"""A Redis for the tests of agents; a worker's client and an agent for credit; and Swift's part in tests of copies.
 
-What needs Swift is imported late, since others do without.
+Swift is imported late, since other tests run without it.
 """
 
 import logging
@@ -19,13 +19,13 @@ store = redis_fixtures.store
 
 @pytest.fixture
 def path(tmp_path):
-    """Of an agent's socket, short enough for one."""
+    """Path of an agent's socket, short enough for one."""
     return os.path.relpath(tmp_path / "agent.sock")
 
 
 @pytest.fixture
 def agent(path):
-    """Gives credit as a test wants, at ``path``."""
+    """An agent at ``path`` that grants credit as a test wants."""
     from tests.support.middleware.credit_agent import FakeAgent
 
     made = FakeAgent(path)
@@ -36,7 +36,7 @@ def agent(path):
 
 @pytest.fixture
 def clock():
-    """Goes on when it is told to."""
+    """A clock that a test advances."""
     from tests.support.middleware.credit_agent import Clock
 
     return Clock()
@@ -44,7 +44,7 @@ def clock():
 
 @pytest.fixture
 def line(path, clock, agent):
-    """A proxy's to the agent, on that clock; not connected yet."""
+    """A proxy's client of the agent, on that clock; not connected yet."""
     from sluice_middleware.bandwidth.agent_client import CreditClient
 
     made = CreditClient(path, PROXY, policies={"0": "gold"}, clock=clock)
@@ -73,9 +73,10 @@ def serving(node):
 
 @pytest.fixture
 def ssync():
-    """What a replicator (or reconstructor) does for one partition: success, and what it may delete then.
+    """Run a replicator (or reconstructor) for one partition; return its success, and the objects that it may delete
+    then.
 
-    ``job`` is more of the sender's job, ``place`` of the other node; ``daemon`` of who sends.
+    ``job`` has further keys of the sender's job, ``place`` of the other node; ``daemon`` of the sender.
     """
     from swift.obj.ssync_sender import Sender
 

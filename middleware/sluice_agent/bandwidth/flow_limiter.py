@@ -11,7 +11,7 @@ from typing import Final
 from sluice_agent.bandwidth.token_bucket import TokenBucket
 from sluice_core.messages.bandwidth import Flow
 
-#: The lowest rate of a flow, in bytes per second, so that no transfer dies of a time-out.
+#: The lowest rate of a flow, in bytes per second, so that no transfer ends in a time-out.
 MIN_RATE: Final = 1024.0
 #: The smallest grant, in seconds of the flow's rate, while more is requested …
 GRANT_SECONDS: Final = 0.02
@@ -23,7 +23,7 @@ _HALF_LIFE: Final = 1.0
 _RESERVED: Final = 0.1
 #: A fallback rate is sent again when it changes by this fraction of the flow's rate.
 _CHANGED: Final = 0.02
-#: A worker with a smaller fraction of the demand is forgotten.
+#: A worker with a smaller fraction of the demand is removed.
 _NEGLIGIBLE: Final = 0.001
 
 #: Worker and bytes.
@@ -37,7 +37,7 @@ class _Requester:
     pending: int = 0
     demand: float = 0.0
     demand_at: float = 0.0
-    #: Its fraction of the flow's recent demand; it stays while nobody requests anything.
+    #: Its fraction of the flow's recent demand; it stays without requests.
     fraction: float = 0.0
     #: The fallback rate that the worker knows; None: none yet.
     known_rate: float | None = None
@@ -146,7 +146,7 @@ class FlowLimiter:
         return over if self.is_lender else 0.0
 
     def remove_worker(self, worker: str) -> None:
-        """Forget a worker that left, with its requests."""
+        """Remove a worker that disconnected, with its requests."""
         requester = self._requesters.pop(worker, None)
         if requester is None:
             return
@@ -169,9 +169,9 @@ class FlowLimiter:
         return requester.known_rate
 
     def changed_fallback_rates(self, now: float, workers: int) -> Iterator[tuple[str, float]]:
-        """Each worker whose fallback rate has changed since it was told, and that rate; it counts as known then.
+        """Each worker whose fallback rate differs from the rate last sent to it, and that rate; it counts as sent then.
 
-        While nothing is requested the fractions stay.  A worker with a negligible fraction is forgotten.
+        While no flow requests bytes the fractions stay.  A worker with a negligible fraction is removed.
         """
         total = self._total.update_demand(now)
         if total < 1 and self.bucket.rate == self._rated:
@@ -244,7 +244,7 @@ class FlowLimiter:
         return grants
 
     def release_all(self) -> list[str]:
-        """Forget all requests since the flow is no longer limited: the workers to tell, waiting ones first."""
+        """Drop all requests because the flow is no longer limited; return the workers to notify, waiting ones first."""
         workers = list(dict.fromkeys((*self._queue, *self._requesters)))
         self._queue.clear()
         self._requesters.clear()

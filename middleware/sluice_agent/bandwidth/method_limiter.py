@@ -9,7 +9,8 @@ Theory of operation:
 * Flows without a share (newcomers) divide the newcomer rate: however many start in one second, the node promises that
   rate once.
 * A ceiling that workers report limits a flow without a share, even when no other flow of the method is limited.  It
-  ends with a share for the flow, or when an allocator that had three seconds to hear of the flow sends no share.
+    ends with a share for the flow, or when the allocator sends no share within three seconds of the flow's first
+    report.
 * No operation walks over all flows: a heap keeps the moment at which the next grant of each waiting flow is ready, or
   at which the bucket of an idle flow is full.  Full buckets lend at one summed rate.
 """
@@ -36,9 +37,9 @@ _POOL_GRANT_SECONDS: Final = 0.002
 _IDLE_CLOSE: Final = 10.0
 #: … and after which a newcomer has no part of the newcomer rate.
 _INACTIVE: Final = 1.0
-#: The newcomer rate is divided again when there are so many times as many newcomers; each costs little so.
+#: The newcomer rate is divided again when the number of newcomers has grown by this factor, which bounds the cost.
 _REDIVIDE_RATIO: Final = 1.1
-#: Seconds within which an allocator hears of a flow and sends a share for it.
+#: Seconds within which an allocator learns of a flow and sends a share for it.
 _SHARE_DELAY: Final = 3.0
 
 FlowGrant = tuple[FlowLimiter, str, int]
@@ -74,7 +75,7 @@ class MethodLimiter:
     def set_shares(
         self, rows: Iterable[Share], newcomer_rate: float | None, now: float
     ) -> tuple[bool, list[tuple[str, Flow]]]:
-        """Replace the shares.  A share whose figures are NaN leaves those of before in force.
+        """Replace the shares.  A share with NaN figures leaves the flow's earlier share in force.
 
         :param rows: of this side and method
         :param newcomer_rate: bytes per second of all other flows together; None: not limited
@@ -110,7 +111,7 @@ class MethodLimiter:
         self._pool = 0.0
 
     def _last_valid(self, row: Share) -> Share | None:
-        """The row, or that of before when a figure is NaN; None when there was none."""
+        """The row, or the flow's earlier row when a figure is NaN; None without an earlier row."""
         return self._rows.get(row.flow) if any(map(isnan, (row.rate, row.floor, row.ceiling))) else row
 
     def _update_newcomers(self, limited: Container[Flow]) -> Iterator[tuple[str, Flow]]:
@@ -187,7 +188,7 @@ class MethodLimiter:
         return True
 
     def remove_worker(self, worker: str) -> None:
-        """Forget a worker that left; its grants are spent."""
+        """Remove a worker that disconnected; its grants are spent."""
         for limiter in self._limiters.values():
             limiter.remove_worker(worker)
             if not limiter.pending:
@@ -204,7 +205,7 @@ class MethodLimiter:
         yield from self._lend()
 
     def changed_fallback_rates(self, now: float, workers: int) -> Iterator[tuple[str, Flow, float]]:
-        """The fallback rates that differ from what workers know: worker, flow, bytes per second."""
+        """The fallback rates that differ from those last sent to workers: worker, flow, bytes per second."""
         closed, self._idle_closed = self._idle_closed, []
         if self.newcomer_rate is not None:
             for worker, flow in closed:
@@ -242,7 +243,7 @@ class MethodLimiter:
         return flow in self._limiters or (self.newcomer_rate is not None and flow not in self._free)
 
     def _may_be_released(self, flow: Flow) -> bool:
-        """Whether a worker may have heard that the flow is not limited."""
+        """Whether a worker may have been notified that the flow is not limited."""
         return not self._limits(flow) or (self.newcomer_rate is None and flow in self._newcomers)
 
     def _lend(self) -> Iterator[FlowGrant]:

@@ -5,8 +5,8 @@ Pure: no clock, no I/O.  Every ``now`` is in seconds of one monotonic clock.
 A worker joins with its side (:meth:`~NodeLimiter.add_worker`) and requests bytes (:meth:`~NodeLimiter.request`).
 Its grants are in :meth:`~NodeLimiter.due_grants`, to be called again after :meth:`~NodeLimiter.seconds_until_due`.
 A method without shares and without a newcomer rate is not limited, except for flows with a ceiling that workers know,
-until the allocator had time to send a share.  A worker that was told that a flow is free must request again
-(:meth:`~NodeLimiter.workers_to_renegotiate`) when that ends.  Each second
+until the allocator had time to send a share.  A worker that was notified that a flow is not limited must request again
+(:meth:`~NodeLimiter.workers_to_renegotiate`) when a limit starts.  Each second
 :meth:`~NodeLimiter.changed_fallback_rates` has the rates at which workers continue without this agent, so that all
 together stay near the divided rate.
 """
@@ -47,7 +47,7 @@ class NodeLimiter:
     def set_shares(self, shares: Shares, now: float) -> None:
         """Replace all shares.
 
-        Send the :meth:`due_grants` before, and tell the :meth:`workers_to_renegotiate` after.
+        Send the :meth:`due_grants` before, and notify the :meth:`workers_to_renegotiate` after.
         """
         rows: dict[tuple[str, str], list[Share]] = {}
         newcomers = dict(self._newcomers(shares))
@@ -70,7 +70,7 @@ class NodeLimiter:
                 limiter.drain(now)
 
     def _newcomers(self, shares: Shares) -> Iterator[tuple[tuple[str, str], float]]:
-        """Side and method → newcomer rate; that of before where it is NaN."""
+        """Side and method → newcomer rate; the earlier rate where the new one is NaN."""
         for side, rates in shares.newcomer.items():
             for method, rate in rates.items():
                 limiter = self._limiters.get((side, method))
@@ -81,7 +81,7 @@ class NodeLimiter:
                     yield (side, method), before
 
     def add_worker(self, worker: str, side: str) -> None:
-        """Add a worker of this side of the node; the fallback rates are divided among one more."""
+        """Add a worker of this side of the node; the fallback rates are then divided among one more worker."""
         self._sides[worker] = side
         self._counts[side] += 1
         self._released_methods[worker] = set()
@@ -145,7 +145,7 @@ class NodeLimiter:
         )
 
     def workers_to_renegotiate(self) -> list[str]:
-        """Workers that must request credit again for what counted as free; each is named once."""
+        """Workers that must request credit again for flows that were not limited; each is named once."""
         workers = sorted(self._to_renegotiate)
         self._to_renegotiate.clear()
         return workers

@@ -29,7 +29,7 @@ from sluice_core.messages.bandwidth import SIDES, VOLUME_SHARES_SUFFIX
 
 log = logging.getLogger(__name__)
 
-#: Loads kept while the broker is away: they describe the past second, so late ones are of little use.
+#: Loads kept while the broker is unreachable: they describe the past second, so late ones are of little use.
 _KEPT: Final = 3
 #: Seconds after its start for which an agent publishes no load: workers join within one, and their first report
 #: does not cover a whole second.
@@ -45,7 +45,7 @@ class BandwidthService:
     settings: Settings
     #: Where loads are published; None: nowhere.
     bus: Bus | None
-    #: The wall clock.
+    #: The wall clock, in seconds.
     clock: Callable[[], float] = time.time
     quiet_start: float = QUIET_START
 
@@ -61,7 +61,7 @@ class BandwidthService:
         self.volume_shares = VolumeShareFile(settings.node, Path(f"{settings.snapshot_dir}{VOLUME_SHARES_SUFFIX}"))
 
     def open(self) -> None:
-        """Listen, and restore the limits of the agent before this one.
+        """Listen, and restore the limits of the previous agent of this node.
 
         :raises PeerError: when the socket cannot be opened
         """
@@ -70,9 +70,9 @@ class BandwidthService:
             self.shares.restore()
 
     def receive(self, routing_key: str, body: bytes) -> None:
-        """Take shares from the broker, of volumes or of everything else.
+        """Handle shares from the broker, of volumes or of all other flows.
 
-        :raises DecodeError: when it is no message of shares
+        :raises DecodeError: when the message contains no shares
         """
         if routing_key == volume_shares_routing_key(self.settings.node):
             self.volume_shares.receive(body)
@@ -80,13 +80,13 @@ class BandwidthService:
             self.shares.receive(routing_key, body)
 
     def tick(self) -> None:
-        """Close the last second, unless that is done: publish its load, send priorities and rates to the workers."""
+        """Close the last second, unless it is closed: publish its load, send priorities and rates to the workers."""
         load = self._loads.close_window(self._limiter.is_limiting, PUBLISH_DELAY)
         if load is not None and self.bus is not None and time.monotonic() >= self._reports_from:
             self.bus.publish(load_routing_key(self.settings.node), load.encode())
         sides = self._levels.update(self.shares.last, disk_traffic(self._loads.rows))
         is_limiting, self._was_limiting = self._limiter.is_limiting or self._was_limiting, self._limiter.is_limiting
-        if sides or is_limiting:  # limited workers must hear that the agent is alive, and that the limits have ended
+        if sides or is_limiting:  # limited workers must see that the agent runs, and when limits end
             self.server.send_priorities(SIDES if is_limiting else sides)
             self.server.send_rates()
         self.shares.tick()

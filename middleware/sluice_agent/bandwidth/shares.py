@@ -1,8 +1,8 @@
-"""The shares of this node: the newest ones stay in force until newer ones come, also over a restart.
+"""The shares of this node: the newest ones stay in force until newer ones arrive, also over a restart.
 
-The workers of a node reconnect to a restarted agent within a second, and the next allocation round may be far away.
-So that none of them is unlimited until then, the last shares are kept in a small file beside the snapshot.  They are
-in force however old they are, as they would be with an agent that had not restarted.
+The workers of a node reconnect to a restarted agent within a second; the next allocation round may come much later.
+To keep every worker limited until then, the agent stores the last shares in a small file beside the snapshot.  Shares
+of any age stay in force, as they would with an agent that had not restarted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 SUFFIX: Final = ".shares"
 #: Seconds without shares after which that is logged, and shares of an earlier term are accepted.
 _SILENCE: Final = 10.0
-#: Seconds between two writes of the file, at least; and at most, even when the rates stay the same.
+#: Seconds between two writes of the file: the least, and the most, even when the rates stay the same.
 _MIN_WRITE_INTERVAL: Final = 1.0
 _MAX_WRITE_INTERVAL: Final = 15.0
 #: Relative change of a rate that is written soon.
@@ -52,7 +52,7 @@ class ShareReceiver:
         self.last: Shares | None = None
 
     def restore(self) -> None:
-        """Apply the shares of the agent before this one."""
+        """Apply the shares of the previous agent of this node."""
         if self.file is None:
             return
         try:
@@ -64,14 +64,14 @@ class ShareReceiver:
             log.warning("cannot read the last shares in `%s`: %s", self.file, error)
             return
         if shares.node == self.node:
-            log.info("goes on by shares that are %.0f s old", age)
+            log.info("applies stored shares that are %.0f s old", age)
             self.last = self._written = shares
             self.on_shares(shares)
 
     def receive(self, routing_key: str, body: bytes) -> None:
         """Handle one message.
 
-        :raises DecodeError: when it is no message of shares
+        :raises DecodeError: when the message contains no shares
         """
         shares = Shares.decode(body)
         if shares.node != self.node:
@@ -116,7 +116,7 @@ class ShareReceiver:
 
 
 def differs(old: Shares | None, new: Shares) -> bool:
-    """Whether a rate, floor or ceiling changed by more than a tenth, or rows came or went."""
+    """Whether a rate, floor or ceiling changed by more than a tenth, or rows were added or removed."""
     if old is None or old.newcomer.keys() != new.newcomer.keys():
         return True
     before, after = (
@@ -131,10 +131,10 @@ def differs(old: Shares | None, new: Shares) -> bool:
 
 @dataclass(eq=False)
 class VolumeShareFile:
-    """Writes the shares of the volumes of ``node`` to ``file``, whatever order they come in.
+    """Writes the shares of the volumes of ``node`` to ``file``; the order of their messages does not matter.
 
-    The newest lie beside the snapshot, where the node's konnector reads them.  They stay in force until newer ones
-    come, also over a restart of the agent or of the konnector.
+    The newest shares are stored beside the snapshot, where the node's konnector reads them.  They stay in force until
+    newer ones arrive, also over a restart of the agent or of the konnector.
     """
 
     node: str
@@ -148,7 +148,7 @@ class VolumeShareFile:
     def receive(self, body: bytes) -> None:
         """Handle one message.
 
-        :raises DecodeError: when it is no message of shares
+        :raises DecodeError: when the message contains no shares
         """
         shares = Shares.decode(body)
         newer = (shares.term, shares.number) > self._last or self.clock() - self._received_at > _SILENCE

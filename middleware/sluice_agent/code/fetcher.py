@@ -7,12 +7,13 @@ native code only when it is marked as proven.
 
 Rules:
 
-* Isolated code is usable when its files are here; its sandbox finds out whether it works.
+* Isolated code is usable when its files are on this node; its sandbox detects whether it works.
 * Native code is usable when it was proven here.  The marks outlive the agent, so a restarted node keeps its code; but
   everything is validated again, since Swift may have been updated, and a wrong mark is removed.
-* The newest usable revision counts.  The reason why it is not the newest one is a *problem*, which the node reports.
-* After a failure that is not the code's fault (Swift is away, no child starts) it retries with growing pauses; after
-  one that is, not before the agent restarts.
+* The newest usable revision counts.  The reason why it is not the newest revision is a *problem*, which the node
+  reports.
+* After a failure that the code did not cause (Swift is unreachable, no child starts) the fetcher retries with growing
+  pauses; after a failure of the code it retries only when the agent restarts.
 * Filters of volumes are tried as native code is, confined and with nbdkit.  A node without a konnector leaves them out.
 * Code of controllers is not fetched.
 """
@@ -45,9 +46,9 @@ Validator = Callable[[Trial, Interpreter], Verdict]
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """What came of the last update of ``upload``: the usable revision, 0 for none, and the SHA-256 of its code.
+    """The result of the last update of ``upload``: the usable revision, 0 for none, and the SHA-256 of its code.
 
-    ``problem`` is why that is not the newest one; ``due``: when to retry; None: the code is at fault.
+    ``problem`` says why that is not the newest revision.  ``due`` is when to retry; None: the code itself fails.
     """
 
     upload: Upload
@@ -94,7 +95,7 @@ class CodeFetcher:
         usable = {}
         for upload in self.uploads():
             state = self._states.get(upload.key)
-            # not of an earlier upload with this name
+            # an earlier upload with this name may have another revision
             if state is not None and state.number and _numbered(upload, state.number).sha256 == state.sha256:
                 usable[upload.key] = state.number
         return usable
@@ -158,7 +159,7 @@ class CodeFetcher:
         one = upload.at(_numbered(upload, state.number))
         return not one.sha256 or self.store.is_proven(one.sha256, one.kind, one.main)
 
-    # -- isolated code; an update returns the usable revision, a problem, and whether that may pass
+    # -- isolated code; an update returns the usable revision, a problem, and whether a retry can solve the problem
 
     async def _update_isolated(self, upload: Upload) -> tuple[int, str, bool]:
         problem = ""
@@ -173,7 +174,8 @@ class CodeFetcher:
         return all(self.store.has(one) for one in (upload.sha256, *upload.dependencies.values()) if one)
 
     async def _ensure_stored(self, sha256: str, upload: Upload) -> None:
-        """
+        """Fetch the file unless it is on this node.
+
         :raises SluiceError: when it cannot be fetched
         """
         if not self.store.has(sha256):
@@ -211,7 +213,7 @@ class CodeFetcher:
         :raises SluiceError: when it cannot be fetched, or cannot be validated now
         """
         await self._ensure_stored(tried.sha256, upload)
-        await asyncio.to_thread(self.store.read, tried.sha256)  # what is damaged is fetched anew next time
+        await asyncio.to_thread(self.store.read, tried.sha256)  # a damaged file is fetched again at the next update
         earlier = [
             revision
             for revision in _readable_revisions(tried, upload)
@@ -233,7 +235,7 @@ class CodeFetcher:
         return reason
 
     async def _ensure_earlier_stored(self, revision: Revision, upload: Upload) -> bool:
-        """Whether an earlier revision is here; one that Swift has lost is no reason to refuse the later ones."""
+        """Whether an earlier revision is on this node; later revisions are usable though Swift has lost one."""
         try:
             await self._ensure_stored(revision.sha256, upload)
         except NotFound as error:
@@ -252,7 +254,7 @@ def _numbered(upload: Upload, number: int) -> Revision:
 
 
 def _readable_revisions(tried: Upload, upload: Upload) -> Iterator[Revision]:
-    """The revisions before ``tried`` whose objects it must be able to read."""
+    """The revisions before ``tried`` whose objects ``tried`` must be able to read."""
     seen = {(tried.sha256, tried.main)}
     for revision in _revisions(upload):
         name = revision.sha256, revision.main or upload.main
@@ -262,5 +264,5 @@ def _readable_revisions(tried: Upload, upload: Upload) -> Iterator[Revision]:
 
 
 def _is_reversible(upload: Upload, revision: Revision) -> bool:
-    """Native code says it of each revision; a filter of volumes is registered so."""
+    """Whether the filter has an inverse: declared by native code, or by the upload of a volume filter."""
     return upload.reverse if upload.environment == NBDKIT else bool(revision.info.get("reversible"))

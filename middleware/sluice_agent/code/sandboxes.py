@@ -1,4 +1,4 @@
-"""Health checks of the isolated environments of this node, run now and then in a thread.
+"""Health checks of the isolated environments of this node, run every 15 seconds in a thread.
 
 A check is the smallest request that only a working environment answers: an unknown operation for the supervisor of
 jailed processes, a ping for the Docker engine, an import of the WebAssembly run time for Swift's interpreter.
@@ -44,15 +44,16 @@ class Sandboxes:
 
     def __init__(self, checks: Mapping[str, Check], on_change: Callable[[], None] = lambda: None) -> None:
         """
-        :param checks: environment → function that returns what is wrong with it, or an empty string; it may block
+        :param checks: environment → function that returns the fault of the environment, or an empty string; it may
+            block
         """
         self._checks = dict(checks)
         self._on_change = on_change
-        #: Environment → ``ok`` or what is wrong with it, as of the last check.
+        #: Environment → ``ok`` or its fault, as of the last check.
         self.states: Mapping[str, str] = {}
 
     async def run(self) -> None:
-        """Check all environments every 15 seconds until cancelled; return at once when there is none."""
+        """Check all environments every 15 seconds until cancelled; return at once without environments."""
         while self._checks:
             await self.check_all()
             await asyncio.sleep(_CHECK_SECONDS)
@@ -100,7 +101,7 @@ class CachedCheck:
 
 
 def check_supervisor(folder: Path) -> str:
-    """What is wrong with `sluice-sandbox serve`; empty when it answers."""
+    """Return the fault of `sluice-sandbox serve`; empty when it answers."""
     try:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(_TIMEOUT)
@@ -114,7 +115,7 @@ def check_supervisor(folder: Path) -> str:
 
 
 def check_docker(url: str) -> str:
-    """What is wrong with the Docker engine at ``url``; empty when it answers."""
+    """Return the fault of the Docker engine at ``url``; empty when it answers."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.netloc or "localhost", timeout=_TIMEOUT)
     try:
@@ -133,7 +134,7 @@ def check_docker(url: str) -> str:
 
 
 def check_wasm(interpreter: Interpreter) -> str:
-    """Why WebAssembly cannot run in Swift's interpreter; empty when it can."""
+    """Return why WebAssembly cannot run in Swift's interpreter; empty when it can."""
     try:
         return import_error(_RUN_TIME, interpreter)
     except PeerError as error:

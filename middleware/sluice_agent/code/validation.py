@@ -35,7 +35,7 @@ def swift_interpreter(python: str, user: str, group: str) -> Interpreter:
 
 
 def import_error(module: str, given: Interpreter) -> str:
-    """Why the interpreter cannot import ``module``; empty when it can.
+    """Return why the interpreter cannot import ``module``; empty when it can.
 
     :raises PeerError: when it cannot be started
     """
@@ -62,7 +62,7 @@ def import_error(module: str, given: Interpreter) -> str:
 
 
 def validate_code(trial: Trial, given: Interpreter) -> Verdict:
-    """The verdict on native code; no verdict from an interpreter that cannot run trials at all.
+    """Return the verdict on native code; an interpreter that cannot run any trial gives no verdict.
 
     :raises PeerError: when the code could not be validated
     """

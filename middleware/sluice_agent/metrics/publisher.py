@@ -33,7 +33,7 @@ class Bus(Protocol):
     dropped: int
 
     def publish(self, routing_key: str, body: bytes) -> None:
-        """Send without blocking; what finds no room is counted in ``dropped``."""
+        """Send without blocking; messages beyond the queue's limit are counted in ``dropped``."""
 
 
 async def call_each_second(tick: Callable[[], None], delay: float) -> None:
@@ -48,7 +48,7 @@ async def call_each_second(tick: Callable[[], None], delay: float) -> None:
 class MetricPublisher:
     """Closes a window ``delay`` seconds after each wall-clock second.
 
-    When the process slept through some seconds, what grew meanwhile is spread evenly over them.
+    When the process was suspended for some seconds, the growth of that time is spread evenly over them.
     """
 
     node: str
@@ -56,7 +56,7 @@ class MetricPublisher:
     bus: Bus
     delay: float
     clock: Callable[[], float] = time.time
-    #: How many objects are published, the busiest.
+    #: How many objects are published; the busiest ones are chosen.
     objects: int = MOST_OBJECTS
 
     def __post_init__(self) -> None:
@@ -72,7 +72,7 @@ class MetricPublisher:
         window = math.floor(self.clock() - self.delay) - 1
         elapsed = 1 if self._last is None else window - self._last
         if elapsed == 0:
-            return  # woken a moment too early
+            return  # the timer fired a moment too early
         if elapsed < 0:
             log.warning("the clock went back by %d s", -elapsed)
             elapsed = 1
@@ -87,7 +87,7 @@ class MetricPublisher:
         self._send(MetricBatch(self.node, metric, window, 0, values, period))
 
     def _close(self, elapsed: float) -> Iterator[MetricBatch]:
-        """One batch of each metric of the workers, for ``elapsed`` seconds that end now; window and number are zero."""
+        """One batch of each metric of the workers, for the ``elapsed`` seconds until now; window and number are 0."""
         found = self.totals.close_window(elapsed)
         for metric, values in found.items():
             weights = found.get(metric + WEIGHT)

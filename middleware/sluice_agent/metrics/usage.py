@@ -1,7 +1,7 @@
-"""Keeps the usage reader of this node running, and passes on the batches and accounts that it writes.
+"""Keeps the usage reader of this node running, and forwards the batches and accounts that it writes.
 
-The reader imports Swift and runs in Swift's interpreter, as Swift's user; the agent knows its command line and the
-frames on its standard output alone.
+The reader imports Swift and runs in Swift's interpreter, as Swift's user; the agent knows only its command line and
+the frames on its standard output.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _MODULE: Final = "sluice_middleware.usage"
 _ENVIRONMENT: Final = {"PATH": os.defpath, "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
 #: Seconds after which a reader that ended is started again.
 _AGAIN: Final = 10.0
-#: Seconds between two looks whether somebody asks.
+#: Seconds between two checks for requests of accounts.
 _LOOK: Final = 2.0
-#: Seconds after which databases that could not be read are read once more, while somebody waits for them.
+#: Seconds after which unreadable databases are read again, while a request for accounts is open.
 _ONCE_MORE: Final = 5.0
-#: Faults that are reported; one is enough to have a job refused.
+#: Faults that are reported; a single fault makes the job refuse.
 _MOST_FAULTS: Final = 20
 #: Seconds after which all accounts are written again.
 _WRITTEN_AGAIN: Final = 600.0
@@ -58,15 +58,15 @@ def reader_command(settings: Settings, swift: Interpreter) -> list[str]:
 async def serve(
     settings: Settings, swift: Interpreter, bus: Bus, accounts: NodeAccounts, again: float = _AGAIN
 ) -> None:
-    """Publish what the reader writes, until cancelled; a reader that ends is started again.
+    """Publish the reader's output until cancelled; start a reader that ended again.
 
-    :param again: seconds until then
+    :param again: seconds before it is started again
     """
     while True:
         try:
             await _run_reader(settings, swift, bus, accounts)
         except (OSError, DecodeError) as error:
-            log.error("nothing is measured of what is stored: %s", error)
+            log.error("the usage reader failed, stored bytes are not measured: %s", error)
         await asyncio.sleep(again)
 
 
@@ -103,7 +103,7 @@ async def _run_reader(settings: Settings, swift: Interpreter, bus: Bus, accounts
         accounts.reader_ended()
         with contextlib.suppress(ProcessLookupError):
             reader.kill()
-        # until its pipes are closed, too, also when the agent ends in this very moment
+        # wait until its pipes are closed, even if the agent is cancelled at this moment
         ended = asyncio.get_running_loop().create_task(reader.wait())
         try:
             await asyncio.shield(ended)
@@ -113,10 +113,11 @@ async def _run_reader(settings: Settings, swift: Interpreter, bus: Bus, accounts
 
 
 class NodeAccounts:
-    """Writes the accounts of this node's databases into the cluster's list, and reports when all of them are there.
+    """Writes the accounts of this node's databases into the cluster's list, and reports when all of them are written.
 
-    The usage reader finds them.  It is asked by a byte on its standard input, one at a time, and answers with all that
-    its databases have then.  While it reads, and that may be long on a node of many databases, the agent says so.
+    The usage reader reads the databases.  The agent sends it a request as one byte on its standard input, one request
+    at a time; the reader answers with all accounts of its databases.  While it reads, which takes long on a node of
+    many databases, the agent writes that it is reading.
     """
 
     def __init__(self, node: str, store: AsyncStore, clock: Callable[[], float] = time.monotonic) -> None:
@@ -126,16 +127,17 @@ class NodeAccounts:
         self._known: set[str] = set()
         self._since = clock()
         self._ask: Callable[[], None] | None = None
-        #: The requests that the reader answers just now.
+        #: The requests that the reader is answering; None while it has no request.
         self._asked: frozenset[str] | None = None
         self._answered: frozenset[str] = frozenset()
-        #: When to read once more what could not be read.
+        #: When to read unreadable databases again.
         self._once_more: float | None = None
 
     async def add(self, batch: MetricBatch) -> None:
-        """Add the accounts of a batch of STORED, each new one once; without Redis with the next batch.
+        """Add the accounts of a batch of STORED, each new account once; without Redis they are added with the next
+        batch.
 
-        All are written again now and then, for a Redis that lost them.
+        All accounts are written again every :data:`_WRITTEN_AGAIN` seconds, in case Redis lost them.
         """
         if self._clock() - self._since > _WRITTEN_AGAIN:
             self._known, self._since = set(), self._clock()
@@ -149,20 +151,20 @@ class NodeAccounts:
                 self._known |= fresh
 
     def reader_started(self, ask: Callable[[], None]) -> None:
-        """There is a reader, which is asked by ``ask``."""
+        """Handle the start of a reader, which ``ask`` requests accounts from."""
         self._ask = ask
 
     def reader_ended(self) -> None:
-        """Handle the end of the reader: what it was asked stays without an answer."""
+        """Handle the end of the reader: its open request gets no answer."""
         self._ask = self._asked = None
 
     async def serve_requests(self, interval: float = _LOOK) -> None:
-        """Pass requests on to the reader, until cancelled."""
+        """Forward requests to the reader until cancelled."""
         while True:
             try:
                 await self._look()
             except PeerError as error:
-                log.debug("nobody can ask for accounts: %s", error)
+                log.debug("requests for accounts cannot be read: %s", error)
             await asyncio.sleep(interval)
 
     async def _look(self) -> None:
@@ -177,7 +179,7 @@ class NodeAccounts:
             await self._store.run(write_reading(self._store.keys, self._node))
 
     async def answer(self, accounts: AccountsFound) -> None:
-        """Take the reader's answer; without Redis it is asked again."""
+        """Handle the reader's answer; without Redis the request is sent to the reader again."""
         asked, self._asked = self._asked or frozenset(), None
         keys = self._store.keys
         report = AccountReport(

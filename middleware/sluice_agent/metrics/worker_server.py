@@ -1,6 +1,6 @@
 """The server for the counters of Swift's workers: a Unix socket that keeps message boundaries (SEQPACKET).
 
-A worker sends its hello, then its running totals each second; the end of its connection is its end.  The server
+A worker sends its hello, then its running totals each second; a worker ends with its connection.  The server
 sends nothing.
 """
 
@@ -70,9 +70,9 @@ class WorkerServer(MessageServer[_WorkerConnection]):
         return _WorkerConnection(connection)
 
     def _handle(self, worker: _WorkerConnection, raw: bytes) -> bool:
-        """Handle one message; False when the worker should connect again."""
+        """Handle one message; return False when the worker should connect again."""
         if worker.replaced:
-            return False  # it speaks of the metrics that it had before
+            return False  # it counts the metrics of its former connection
         if worker.hello is None:
             hello = Hello.decode(raw)
             for other in self._workers.values():

@@ -1,1 +1,1 @@
-"""The node's snapshot: follows the change stream, acknowledges, refuses."""
+"""The node's snapshot: follows the change stream, acknowledges changes, refuses assignments."""

@@ -28,7 +28,7 @@ from sluice_core.snapshot.records import MEMBER_LEVELS
 from sluice_motif_control.announcements import MOTIF_STATES, READY
 from sluice_volumes.actions import stack_filter
 
-#: What nodes accept.  Services are called and tiers changed by the actor hosts: nothing is left to do for a node.
+#: Kinds of assignments that nodes accept.  Actor hosts call services and change tiers: nodes do nothing for them.
 _KINDS: Final = (FILTER, BANDWIDTH, REPLICATION, MOTIF, SERVICE, THROTTLE, TIER)
 
 
@@ -37,9 +37,9 @@ class Capabilities:
 
     While no proxy worker is connected (Swift restarts) no assignment is refused for a missing filter: new workers
     send their filters, and all assignments are checked again.  Storage daemons are remembered.  A node without a
-    konnector has no volumes and accepts what is about them.  ``unready_nodes`` are
-    the nodes that cannot transform objects on disks yet, with what they wait for: as long as there is one, all nodes
-    refuse such assignments.  None: not known yet.
+    konnector has no volumes and accepts assignments for volumes.  ``unready_nodes`` maps each node that cannot
+    transform objects on disks yet to its state: while there is one, all nodes refuse such assignments.  None: not known
+    yet.
     """
 
     def __init__(self, storage: StorageDaemons) -> None:
@@ -92,7 +92,7 @@ class Capabilities:
         return {volume: reason for one in self._workers.values() for volume, reason in one.volume_faults.items()}
 
     def unconfirmed_volumes(self) -> dict[str, str]:
-        """Volume that the konnector of this node took over → its attachment, of which it asks whether it holds."""
+        """Volume that the konnector of this node took over → its attachment, which is to be confirmed."""
         return {key: value for one in self._workers.values() for key, value in one.unconfirmed_volumes.items()}
 
     def motifs(self) -> str:
@@ -119,7 +119,7 @@ class Capabilities:
             return str(error)
         if assignment.verb == "delete":
             return ""
-        # what is about objects, too, is not kept from them for want of a filter of volumes: the attach refuses
+        # an assignment for objects and volumes is accepted without its volume filter: the attach is refused instead
         if not assignment.concerns(OBJECTS):
             return self._missing_at_konnector(assignment)
         if assignment.kind == MOTIF and self.motifs() != READY:
@@ -147,11 +147,11 @@ class Capabilities:
         if reason:
             return reason
         if self.unready_nodes is None:
-            return "what the other nodes report was not read yet"
+            return "the reports of the other nodes were not read yet"
         return "; ".join(f"node `{node}` is {state}" for node, state in sorted(self.unready_nodes.items()))
 
     def _fingerprint(self) -> dict[str, frozenset[str]]:
-        """Role → the filters, and versions of contracted objects, that all of its workers have."""
+        """Role → the filters, and the versions of contracted objects, that all workers of the role have."""
         common: dict[str, frozenset[str]] = {}
         for worker in self._workers.values():
             actions = frozenset((*worker.actions, f"{MOTIF} {worker.motifs}"))

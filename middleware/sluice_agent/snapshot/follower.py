@@ -9,14 +9,14 @@ Theory of operation:
   that epoch, everything is loaded.
 * Another history, a smaller epoch, or no history where there was one (Redis was wiped, or failed over) changes nothing:
   the node keeps its snapshot and reports ``stale_history`` until an operator adopts the new history.  The same holds
-  for another change under the number of the epoch that the node is at (:mod:`sluice_core.store.history_check`), which
-  each reading of changes asks for in the same round trip.  With
-  the option ``adopt = failover`` a node adopts by itself when its own history went back, and reports that; it never
-  adopts another history.  A node without a snapshot takes what is there.
-* While Redis is away, the snapshot stays in force; the follower retries with growing, jittered pauses.
+  for another change under the number of the node's present epoch (:mod:`sluice_core.store.history_check`); each read
+  of changes checks for it in the same round trip.  With the option ``adopt = failover`` a node adopts its own history
+  when that lost changes, and reports it; it never adopts another history without an operator.  A node without a
+  snapshot adopts the history in Redis.
+* While Redis is unreachable, the snapshot stays in force; the follower retries with growing, jittered pauses.
 * When the snapshot cannot be written, it does the same and reports ``failed``.
-* No node transforms objects on disks before all nodes with disks can: their reports are read now and then, while there
-  is such a policy.
+* No node transforms objects on disks before all nodes with disks can: their reports are read every few seconds while
+  such a policy is assigned.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class SnapshotFollower:
         self._known_adoption: Head | None = None  # None: not read yet
         self._history_check = HistoryCheck()
         self._reader_check = time.monotonic() + _READER_CHECK_SECONDS
-        #: Whether a thread replaces the snapshot now: nothing else may read it.
+        #: Whether a thread replaces the snapshot now: no other code may read it.
         self.is_loading = False
         self._recheck_needed = False
 
@@ -99,7 +99,7 @@ class SnapshotFollower:
             pause = min(pause * 2, _LONGEST_PAUSE)
 
     def recheck_assignments(self) -> None:
-        """Decide again which assignments the node refuses: its capabilities have changed."""
+        """Decide again which assignments the node refuses, since its capabilities have changed."""
         if self.is_loading:
             self._recheck_needed = True
             return
@@ -111,7 +111,7 @@ class SnapshotFollower:
             self.reporter.set_state(FAILED, str(error))
             return
         if moved:
-            log.info("judged again: %d assignments moved, %d refused", moved, len(self.writer.refused))
+            log.info("checked again: %d assignments moved, %d refused", moved, len(self.writer.refused))
             self.reporter.report_soon()
 
     def _open(self) -> None:
@@ -123,7 +123,7 @@ class SnapshotFollower:
             log.warning("starting without a snapshot: %s", self.writer.problem)
 
     async def _synchronize(self) -> None:
-        """Compare the snapshot with the store, then follow while the history is ours and the store answers."""
+        """Compare the snapshot with the store, then follow while the history is the node's and the store answers."""
         head, adopted = await self.store.head_and_adopted()
         position = self.writer.position
         if not position.history or not self.writer.snapshot_id:
@@ -155,7 +155,7 @@ class SnapshotFollower:
         await self._apply_changes()
 
     async def _divergence(self, position: Head, head: Head) -> str:
-        """Why the history in the store is not the one of this node; empty when it is."""
+        """Return why the store's history is not the one of this node; empty when it is."""
         if head.history != position.history or head.epoch < position.epoch:
             return _describe_divergence(position, head)
         found = await self.store.run(change_digest(self.store.keys, position.epoch))
@@ -164,10 +164,10 @@ class SnapshotFollower:
         return ""
 
     def _is_adopted(self, head: Head, adopted: Head) -> bool:
-        """Whether an operator adopted *this* turn of the history.
+        """Return whether an operator adopted *this* change of the history.
 
-        The adoption of another history is new by itself.  That of our own history, which went back, could be an old
-        one: it counts when it names the present epoch or has changed meanwhile.
+        The adoption of another history is new by itself.  An adoption of the node's own history, which lost changes,
+        could be an old one: it counts when it names the present epoch or has changed meanwhile.
         """
         if not head.history or adopted.history != head.history or adopted.epoch > head.epoch:
             return False
@@ -176,7 +176,7 @@ class SnapshotFollower:
         return self._known_adoption is not None and adopted != self._known_adoption
 
     async def _apply_changes(self) -> None:
-        """Apply changes as they come; return when none came, or one is of another history."""
+        """Apply changes as they arrive; return when none arrived, or one belongs to another history."""
         while True:
             await self._read_other_nodes()
             if self._recheck_needed:
@@ -187,7 +187,7 @@ class SnapshotFollower:
                 position.epoch, _BLOCK_MS, self.settings.batch, self._due_report(), known
             )
             if isinstance(changes, Replaced):
-                return  # to find it again, and report it
+                return  # the next comparison finds and reports it
             if isinstance(changes, Gap):
                 log.info("loading everything: %s", changes.reason)
                 await self._load()
@@ -201,7 +201,7 @@ class SnapshotFollower:
             self.reporter.report_soon()
 
     async def _read_other_nodes(self) -> None:
-        """Read which nodes cannot transform objects on disks yet, as long as a policy wants that."""
+        """Read which nodes cannot transform objects on disks yet, while a policy needs that."""
         now = time.monotonic()
         if not self.capabilities.needs_storage_state or now < self._node_read_due:
             return
@@ -231,13 +231,14 @@ class SnapshotFollower:
         self.reporter.report_soon()
         self.reporter.set_late_workers([])
         if replaced and self.workers is not None:
-            # before that not all of them have connected again, and one that has not still reads the old snapshot
+            # before that, workers may not have connected again; a worker without a connection still reads the old
+            # snapshot
             await asyncio.sleep(max(0.0, self._workers_connected_by - time.monotonic()))
             late = await self.workers.wait_until_reading(self.writer.snapshot_id, self.settings.replace_wait)
             self.reporter.set_late_workers(late)
 
     async def _wait(self) -> None:
-        """Report, and pause: there is nothing to follow now."""
+        """Report, and pause: the node has no history to follow now."""
         self._free_dead_readers()
         await self.reporter.send_if_due()
         await asyncio.sleep(_BLOCK_MS / 1000 * random.uniform(0.5, 1.0))  # noqa: S311 -- jitter
@@ -256,7 +257,7 @@ class SnapshotFollower:
 
 
 async def _finish(work: Coroutine[Any, Any, T]) -> T:
-    """The result of a thread; when cancelled, wait for it first: the snapshot must not be closed under it."""
+    """Return the result of a thread; when cancelled, wait for it first: it uses the snapshot, which must stay open."""
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)

@@ -1,4 +1,4 @@
-"""The node's report: what the agent acknowledges to the store, at once after a change and now and then without one."""
+"""The node's report: the agent's acknowledgement to the store, at once after a change and otherwise periodically."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FAILOVER_NOTICE_SECONDS: Final = 86_400.0
 
 @dataclass(eq=False)
 class NodeReporter:
-    """Knows what to report, and when that is due."""
+    """Holds the contents of the report and the moment at which it is due."""
 
     settings: Settings
     store: AsyncStore
@@ -51,7 +51,7 @@ class NodeReporter:
         self._due = 0.0
 
     def set_state(self, state: str, detail: str = "") -> None:
-        """Report this state from now on, at once if it is another one."""
+        """Report this state from now on, at once if it has changed."""
         if (state, detail) != (self._state, self._detail):
             log.log(logging.INFO if state == OK else logging.ERROR, "%s %s", state, detail)
             self._state, self._detail, self._due = state, detail, 0.0
@@ -64,7 +64,7 @@ class NodeReporter:
             log.warning("%s", self._late_workers)
 
     def note_failover(self, reason: str) -> None:
-        """Report for a day that the node adopted a history that nobody had adopted."""
+        """Report for a day that the node adopted a history without an operator."""
         self._failover = f"went along with a failover: {reason}"
         self._failover_until = time.monotonic() + _FAILOVER_NOTICE_SECONDS
 
@@ -87,7 +87,7 @@ class NodeReporter:
         )
 
     def due_report(self) -> NodeReport | None:
-        """The report if one is due, else None; it counts as sent."""
+        """Return the report if it is due, else None; it counts as sent."""
         now = time.monotonic()
         if now < self._due:
             return None

@@ -1,11 +1,11 @@
-"""Which storage daemons of this node run our disk files.
+"""The storage daemons of this node that run Sluice's disk files.
 
-A stock daemon quarantines every transformed object that it finds.  So a daemon that runs our disk files sends a hello,
-and until every required one has, this node refuses assignments that transform objects on its disks.
+A stock daemon quarantines every transformed object that it reads.  So a daemon that runs Sluice's disk files sends a
+hello, and until every required one has sent it, this node refuses assignments that transform objects on its disks.
 
-Theory of operation.  Daemons may run now and then only (an auditor started by cron), so hellos are kept in a file in
+Theory of operation.  Some daemons run only at times (an auditor started by cron), so hellos are kept in a file in
 the snapshot's folder; after a downgrade, delete that file.  The result is written to another file, beside the agent's
-socket.  Object servers read it before they transform an object, and so are right even when a proxy is wrong.
+socket.  Object servers read it before they transform an object, so a proxy with an old state does no harm.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sluice_core.messages.nodes import STORAGE_STATE_SUFFIX, Hello, StorageState
 
 log = logging.getLogger(__name__)
 
-#: In the snapshot's folder.
+#: The file of hellos in the snapshot's folder.
 STATE_FILE: Final = "storage-daemons.json"
 READY: Final = "ready"
 OBJECT_SERVER: Final = "object-server"
@@ -76,7 +76,7 @@ class StorageDaemons:
         return tuple(self._known.values())
 
     def waiting(self) -> tuple[str, ...]:
-        """Required daemons that are not known to run our disk files."""
+        """Required daemons that have not reported Sluice's disk files."""
         return tuple(role for role in self._required if role not in self._known)
 
     def report(self) -> str:
@@ -87,12 +87,12 @@ class StorageDaemons:
         return f"waiting for {', '.join(waiting)}" if waiting else READY
 
     def refuse(self, keyword: str) -> str:
-        """Why this node's disks cannot take a filter; empty when they can, or when there are none."""
+        """Return why this node's disks cannot take a filter; empty when they can, or when the node has no disks."""
         if not self._required:
             return ""
         server = self._known.get(OBJECT_SERVER)
         if server is not None and keyword in server.actions and keyword not in server.stored:
-            return ""  # it changes nothing that is stored: the other daemons never meet it
+            return ""  # it changes no stored bytes, so the other daemons are not concerned
         waiting = self.waiting()
         if waiting:
             return (

@@ -2,10 +2,10 @@
 
 Theory of operation.  Only the green threads of throttled transfers wait for the agent (:mod:`wait_queue`).  Sending
 never blocks: a request that a full socket did not take is sent again later, and so is a report.  One green thread
-reads. While the agent is away, or silent for :data:`SILENCE` seconds after a request, each account is detached: it
-fills itself at its last rate, or at the fallback rate of its method if it never had one (:mod:`token_account`).  The
-client tries to reconnect each second.  Each connection has a new worker name and counts from zero, so that totals of
-two connections are never compared.
+reads.  While the agent is unreachable, or silent for :data:`SILENCE` seconds after a request, each account is
+detached: it fills itself at its last rate, or at the fallback rate of its method if it never had one
+(:mod:`token_account`).  The client tries to reconnect each second.  Each connection has a new worker name and counts
+from zero, so that totals of two connections are never compared.
 
 A throttled body opens a :class:`~sluice_middleware.bandwidth.wait_queue.Transfer`::
 
@@ -47,14 +47,14 @@ from sluice_middleware.bandwidth.wait_queue import FlowQueue, Transfer
 from sluice_middleware.log import Logger
 from sluice_middleware.swift import green
 
-#: Seconds without a message after which the agent counts as away.
+#: Seconds without a message after which the agent counts as unreachable.
 SILENCE: Final = 2.0
-#: Seconds that one piece of a body waits at most: below what Swift's proxy waits for object servers (``node_timeout``,
-#: 10), and what clients and object servers wait for a proxy (60).
+#: Seconds that one piece of a body waits at most: less than Swift's proxy waits for object servers (``node_timeout``,
+#: 10), and less than clients and object servers wait for a proxy (60).
 PATIENCE: Final[Mapping[str, float]] = {PROXY: 20.0, STORAGE_NODE: 5.0}
-#: Seconds that credit is kept when the last transfer of its flow has ended: the client's next one may come.
+#: Seconds that credit is kept after the last transfer of its flow has ended: the client's next one may follow.
 LINGER: Final = 0.05
-#: Flows that are remembered, and devices of them; beyond that those without a transfer are forgotten.
+#: Flows that are kept, and devices of them; beyond that, those without a transfer are removed.
 _MOST: Final = 20_000
 #: Seconds between two equal lines of the log.
 _SAY_AGAIN: Final = 60.0
@@ -112,9 +112,9 @@ class CreditClient(AgentConnection):
     ) -> Transfer:
         """Open a transfer of ``flow``; with ``oid``, of an object that is reported by name.
 
-        :param span: the part of the object that was asked for, as in ``0-end``
+        :param span: the part of the object that was requested, as in ``0-end``
         :param governed: False for a transfer that is counted and never held back
-        :param ceiling: bytes per second that policies bound the flow to (0: none), until its node has a share for it
+        :param ceiling: the policies' ceiling in bytes per second (0: none), until the flow's node has a share for it
         """
         queue = None
         if governed:
@@ -165,7 +165,7 @@ class CreditClient(AgentConnection):
     # -- for queues ----------------------------------------------------------------------------
 
     def request_credit(self, queue: FlowQueue) -> None:
-        """Request credit for the queue's account, if it needs some."""
+        """Request credit for the queue's account, unless it has enough."""
         account = queue.account
         if account.free or account.detached:
             return
@@ -174,7 +174,7 @@ class CreditClient(AgentConnection):
             account.requested += size
 
     def is_silent(self, since: float) -> bool:
-        """Whether the agent is away, or has been silent for :data:`SILENCE` seconds after a request at ``since``."""
+        """Whether the agent is unreachable, or silent for :data:`SILENCE` seconds after a request at ``since``."""
         if not self._detached:
             self._detached = self._clock() - max(since, self._heard) > SILENCE
         return self._detached
@@ -237,12 +237,12 @@ class CreditClient(AgentConnection):
         self._forget()
 
     def disconnect(self) -> None:
-        """Disconnect until the next tick; all accounts are detached."""
+        """Disconnect until the next tick; all accounts become detached."""
         connection, self._socket = self._socket, None
         if connection is None:
             return
         try:
-            connection.shutdown(socket.SHUT_RDWR)  # its reader closes it
+            connection.shutdown(socket.SHUT_RDWR)  # the thread that reads from it closes it
         except OSError as error:
             self._logger.debug("sluice: line for credit: %s", error)
         self._detach_all()
@@ -303,7 +303,7 @@ class CreditClient(AgentConnection):
         try:
             message = unpack(raw)
         except DecodeError as error:
-            self._logger.error("sluice: the agent speaks of credit in another way: %s", error)
+            self._logger.error("sluice: invalid message from the agent: %s", error)
             return
         if isinstance(message, Grant):
             self._grant(message)
@@ -345,16 +345,16 @@ class CreditClient(AgentConnection):
                 queue.serve()
 
     def _forget(self) -> None:
-        """Forget flows without a transfer beyond :data:`_MOST`; they can be learned again."""
+        """Remove flows without a transfer beyond :data:`_MOST`; later transfers add them again."""
         if len(self._queues) > _MOST:
             self._queues = {
                 flow: queue for flow, queue in self._queues.items() if queue.open or queue.account.requested
             }
         if len(self._counters) > _MOST:
-            self.disconnect()  # totals begin anew with the next hello
+            self.disconnect()  # totals start from 0 with the next hello
 
     def _send_request(self, queue: FlowQueue, size: int) -> bool:
-        """Request ``size`` bytes, or give them back when negative; whether the agent will hear of it."""
+        """Request ``size`` bytes, or return them when negative; return whether the request reaches the agent."""
         account, method, policy, container = queue.account.flow
         row = CreditRequest(account, container, method, policy, size, len(queue.waiters), queue.account.ceiling)
         return self.send(pack(Ask((row,))))

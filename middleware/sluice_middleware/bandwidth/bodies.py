@@ -17,9 +17,10 @@ _NOTHING: Final = memoryview(b"")
 
 
 class ThrottledBody(WrappedBody):
-    """A body whose pieces pass when the transfer got credit for them.
+    """A body whose pieces pass when the transfer has credit for them.
 
-    Large pieces pass in parts, so that what they cost is spread evenly, and small ones when many wait for a low rate.
+    Large pieces pass in parts, so that their charges are spread evenly, and in small parts when many wait at a low
+    rate.
     """
 
     __slots__ = ("_account", "_pay", "_rest", "_then", "_transfer")
@@ -86,26 +87,26 @@ class Rechunked:
                 yield from (piece[at : at + PIECE] for at in range(0, len(piece), PIECE))
 
     def close(self) -> None:
-        """The request is over."""
+        """Close the body at the end of the request."""
         close_if_possible(self._body)
 
 
 class UploadMetrics(Protocol):
-    """What is told of an upload while its body is read."""
+    """The metric events of an upload while its body is read."""
 
     def upload_admitted(self) -> None:
-        """Swift reads the body and so has authorized the upload; may be told again."""
+        """Handle the first read by Swift, which has authorized the upload; may be called again."""
 
     def received(self, data: bytes) -> None:
-        """Bytes came; none at the end of the body."""
+        """Handle bytes that were read; empty at the end of the body."""
 
 
 class UploadInput(TransparentInput):
     """``wsgi.input`` of an upload: bytes that were read wait for credit before they are counted and returned.
 
-    Swift authorizes a request before it reads, so the first read opens the transfer, or counts the whole body when
-    nothing holds it back.  A read of bounded size returns fewer bytes when many transfers wait for a low rate, and the
-    rest with the next reads.  It counts for bandwidth and for metrics: a second wrapper would be one more call for each
+    Swift authorizes a request before it reads, so the first read opens the transfer, or counts the whole body when no
+    objective limits it.  A read of bounded size returns fewer bytes when many transfers wait at a low rate, and the
+    rest with the next reads.  It counts for bandwidth and for metrics: a second wrapper would add one call for each
     chunk of each upload.
     """
 
@@ -118,15 +119,15 @@ class UploadInput(TransparentInput):
         metrics: UploadMetrics | None = None,
     ) -> None:
         """
-        :param open_transfer: called by the first read: opens the transfer of the upload; None when its bytes are
-            counted already and pass, as they do without it
+        :param open_transfer: called by the first read: opens the transfer of the upload; returns None when its bytes
+            are counted already and pass without credit
         """
         super().__init__(source)
         self._open = open_transfer
         self._metrics = metrics
         self._transfer: Transfer | None = None
         self._begun = self._over = False
-        #: The part of what was read that has no credit yet.
+        #: The bytes read from the input that have no credit yet.
         self._rest = _NOTHING
 
     def read(self, *args: Any) -> bytes:
@@ -151,7 +152,7 @@ class UploadInput(TransparentInput):
         return data
 
     def readline(self, *args: Any) -> bytes:
-        """As the wrapped input."""
+        """Read a line as the wrapped input does."""
         if not self._begun:
             self._begin()
         data: bytes = self._line(*args) if self._rest else self._source.readline(*args)
@@ -162,7 +163,7 @@ class UploadInput(TransparentInput):
         return data
 
     def close(self) -> None:
-        """End the transfer: the request was answered."""
+        """End the transfer when the request is answered."""
         self._over = True
         if self._transfer is not None:
             self._transfer.close()
@@ -177,14 +178,14 @@ class UploadInput(TransparentInput):
         self._begun = True
 
     def _of_rest(self, args: tuple[Any, ...]) -> bytes:
-        """The data of a read while there is a rest: some of that alone when the read is bounded."""
+        """Return the data of a read while there is a rest: only bytes of the rest when the read is bounded."""
         if _is_bounded(args):
             return bytes(self._rest[: args[0]])
         more: bytes = self._source.read(*args)
         return bytes(self._rest) + more
 
     def _line(self, size: int | None = None) -> bytes:
-        """The next line, which begins in the rest."""
+        """Return the next line, which begins in the rest."""
         most = -1 if size is None else size
         client = io.BytesIO(self._rest).readline(most)
         self._rest = self._rest[len(client) :]
@@ -194,7 +195,7 @@ class UploadInput(TransparentInput):
         return client + more
 
     def _paid(self, transfer: Transfer, data: bytes, args: tuple[Any, ...]) -> bytes:
-        """The part of ``data``, with which the rest begins, that has credit: all of it when the read is not bounded."""
+        """Return the part of ``data``, the start of the rest, that has credit; all of it for an unbounded read."""
         if data and _is_bounded(args):
             size = transfer.acquire_some(len(data))
             self._rest = self._rest[size:]
@@ -205,7 +206,7 @@ class UploadInput(TransparentInput):
         return data
 
     def _pay(self, transfer: Transfer, data: bytes, args: tuple[Any, ...]) -> None:
-        """Wait for credit for all of ``data``; a body that has ended ends its transfer."""
+        """Wait for credit for all of ``data``; empty ``data``, the end of the body, ends the transfer."""
         if data:
             transfer.acquire(len(data))
         elif args[:1] != (0,):
@@ -213,5 +214,5 @@ class UploadInput(TransparentInput):
 
 
 def _is_bounded(args: tuple[Any, ...]) -> bool:
-    """Whether the reader says how many bytes it wants at most."""
+    """Whether the reader limits the number of bytes."""
     return bool(args) and args[0] is not None and args[0] >= 0

@@ -12,13 +12,13 @@ from sluice_middleware.log import Logger
 from sluice_middleware.swift import green
 from sluice_middleware.swift.proxy_api import POLICIES
 
-#: One per process, hub, agent and side; a fork starts anew, and so does a server that Swift loads a second time.
+#: One per process, hub, agent and side; a fork has its own, and so has a server that Swift loads a second time.
 _clients: dict[tuple[int, int, str, str], CreditClient] = {}
 _NO_AGENT: Final = AgentState()
 
 
 class AgentStateReader:
-    """Returns, when called, the last state from the agent at ``path``; without a path there is no agent, and no
+    """Returns, when called, the last state from the agent at ``path``; with an empty path there is no agent, and no
     objective.
 
     Called for each request and each step of a stream, so it looks the client up once, and again after a fork.
@@ -43,7 +43,7 @@ class AgentStateReader:
 def shared_client(path: str, side: str = STORAGE_NODE, server: str = "", logger: Logger | None = None) -> CreditClient:
     """The client of this process for the agent at ``path`` (its socket for counters); connected at first use.
 
-    To be called in green threads only; ``server`` as of :class:`CreditClient`, when the caller knows it.
+    Call it in green threads only; ``server`` as of :class:`CreditClient`, if the caller knows it.
     """
     place = (os.getpid(), green.hub_id(), path, side)
     client = _clients.get(place)

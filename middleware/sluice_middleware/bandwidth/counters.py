@@ -1,4 +1,4 @@
-"""Bytes and times by flow and device, as a worker reports them each second: totals since its last hello."""
+"""Bytes and times by flow and device, which a worker reports each second: totals since its last hello."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from sluice_core.messages.bandwidth import Flow, MovedObject, ObjectKey, fastest_objects
 from sluice_core.messages.credit import MESSAGE_LIMIT, TrafficReport, TrafficSample, pack
 
-#: Objects that ended within the second, of which the fastest are told too.
+#: Objects that ended within the second, at most, of which the fastest are reported too.
 _ENDED: Final = 1000
 #: Bodies that passed at once and are not added up yet, at most.
 BATCH: Final = 1000
@@ -91,8 +91,8 @@ class FlowCounters:
         self._ended: deque[ObjectTransfer] = deque(maxlen=_ENDED)
         #: Bytes of objects that passed at once, since the last report.
         self._passed: dict[ObjectKey, int] = {}
-        #: Bodies that passed at once: flow, device, bytes, object (empty: none) and span.  Whoever has counted one here
-        #: lets them be added up from :data:`BATCH` on: many at a time, so that a request waits for little.
+        #: Bodies that passed at once: flow, device, bytes, object (empty: none) and span.  The caller that adds one
+        #: here calls :meth:`add_up` from :data:`BATCH` bodies on: batches keep the cost of each request low.
         self.fresh: list[tuple[Flow, str, int, str, str]] = []
         self._told = clock()
 
@@ -108,17 +108,17 @@ class FlowCounters:
         return flow_counter
 
     def add_object(self, item: ObjectTransfer) -> None:
-        """Report the object while it is under transfer."""
+        """Report the object while its transfer is open."""
         self._objects.add(item)
 
     def remove_object(self, item: ObjectTransfer) -> None:
-        """The object's transfer has ended; it is reported once more."""
+        """Handle the end of the object's transfer; it is reported once more."""
         self._objects.discard(item)
         if item.moved > item.reported:
             self._ended.append(item)
 
     def reset(self) -> None:
-        """Count from zero after a hello, and forget flows without a transfer."""
+        """Count from zero after a hello, and remove flows without a transfer."""
         self.add_up()
         now = self._clock()
         self._all = {key: one for key, one in self._all.items() if one.open}
@@ -134,7 +134,7 @@ class FlowCounters:
         self._told = now
         moved: Counter[ObjectKey] = Counter(self._passed)
         self._passed = {}
-        for counter in (*self._objects, *self._ended):  # those of one object are one
+        for counter in (*self._objects, *self._ended):  # the transfers of one object are summed
             if counter.moved > counter.reported:
                 flow = counter.flow
                 moved[counter.device, flow.policy, flow.account, counter.oid, flow.method, counter.range] += (
@@ -160,7 +160,7 @@ class FlowCounters:
                 passed[key] = passed.get(key, 0) + size
 
     def delivered(self, counters: list[FlowCounter]) -> None:
-        """The agent has their totals: those without a transfer need no report until they are used again."""
+        """Handle the delivery of a report: counters without a transfer need no report until they change again."""
         self._active.difference_update([one for one in counters if not one.open])
 
 

@@ -1,4 +1,4 @@
-"""What the agent tells besides credit: I/O levels of flows, spare bandwidth of storage nodes, fallback rates."""
+"""The agent's messages besides credit: I/O levels of flows, spare bandwidth of storage nodes, fallback rates."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ class AgentState:
 
     levels: Mapping[Flow, int] = field(default_factory=dict)
     active: bool = False
-    #: Unused part, 0 to 1, of each storage node's capacity to read.
+    #: The unused fraction, 0 to 1, of each storage node's read bandwidth.
     spares: Mapping[str, float] = field(default_factory=dict)
-    #: Method → bytes per second of a flow without a rate while the agent is away; missing: unlimited.
+    #: Method → bytes per second of a flow without a rate while the agent is unreachable; missing: unlimited.
     fallback_rates: Mapping[str, float] = field(default_factory=dict)
 
     def level(self, flow: Flow) -> int:
-        """The level of the flow, or else of its tenant's; ``bandwidth.NO_CLASS`` unless the agent said another."""
+        """Return the level of the flow, else of its tenant's flows, else ``bandwidth.NO_CLASS``."""
         priority = self.levels.get(flow)
         if priority is None and flow.container:
             priority = self.levels.get(flow._replace(container=""))

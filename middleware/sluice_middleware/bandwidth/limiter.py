@@ -3,14 +3,14 @@
 Theory of operation.  Every byte of an upload or download is counted for its flow (account, method, storage policy,
 and container where an objective names it).  On a proxy both directions are throttled: each piece of a body waits for
 credit before it passes (:mod:`bodies`).  On an object server downloads are throttled and uploads are only counted:
-bytes that it held back would fill the proxy's buffers until Swift's proxy gave the object server up.
+bytes held back there would fill the proxy's buffers until Swift's proxy disconnected from the object server.
 
-Bodies of errors are lists; they stay lists and are not charged.  Bodies of objects that are lists (out of the cache,
-of a filter) stay lists while their flow is unlimited; otherwise they pass in pieces, as all others do.
+Bodies of errors are lists; they stay lists and are not charged.  Bodies of objects that are lists (from the cache or
+from a filter) stay lists while their flow is unlimited; otherwise they pass in pieces, as all others do.
 
 While no objective is in force on the node, a short body (:data:`SHORT`) is counted as a whole, before it passes, and
-goes untouched: small objects are most of what a cluster serves, and a transfer costs more than their bytes.  On an
-object server that is more than on a proxy, since what it sends waits in the proxy's buffers and not in its own hands.
+is not wrapped: most objects of a cluster are small, and a transfer costs more than their bytes.  :data:`SHORT` is
+larger on an object server than on a proxy, since the proxy's buffers hold the bytes that an object server sends.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from sluice_middleware.wsgi import sysmeta
 from sluice_middleware.wsgi.policy_lookup import Target, content_length, logical_object
 from sluice_middleware.wsgi.response import Env, UpstreamResponse
 
-#: Bytes of a body that is counted as a whole, at most: a piece, and what a disk file reads in one step.
+#: The largest body that is counted as a whole: one piece, and the bytes that a disk file reads in one step.
 SHORT: Final[Mapping[str, int]] = {PROXY: PIECE, STORAGE_NODE: 1 << 20}
-#: Flows that are remembered.
+#: Flows that are kept.
 _MOST: Final = 10_000
 _POLICY_ENV: Final = "HTTP_X_BACKEND_STORAGE_POLICY_INDEX"
-#: What daemons read and write is nobody's bandwidth at an object server; what they send is counted by who sends it.
+#: Object servers do not count the reads and writes of daemons; the sender counts the bytes that daemons send.
 _REPLICATION_ENV: Final = "HTTP_X_BACKEND_REPLICATION"
-#: Status of the answers that carry an object's bytes.
+#: Status codes of responses that carry an object's bytes.
 _WITH_OBJECT: Final = ("200", "206")
 #: The span of a whole object.
 _ALL: Final = "0-end"
-#: Addresses that stand for all of a machine's.
+#: Addresses that stand for all addresses of a machine.
 _ANY_ADDRESS: Final = ("", "0.0.0.0", "::")  # noqa: S104
 
 
@@ -84,7 +84,7 @@ class BandwidthLimiter:
     ) -> Iterable[bytes]:
         """The body of the response to a GET, throttled; a list body gets a ``Content-Length``, as a server would add.
 
-        :param candidates: what may concern ``target``
+        :param candidates: the policies' rules that may concern ``target``
         """
         body, client = answer.body, self.client
         if client is None or answer.status[:3] not in _WITH_OBJECT or (self._of_node and _REPLICATION_ENV in env):
@@ -100,17 +100,17 @@ class BandwidthLimiter:
                 transfer.close()
                 return body
             if length is None:
-                answer.headers = [*answer.headers, ("Content-Length", str(size))]  # as a server does for a list
+                answer.headers = [*answer.headers, ("Content-Length", str(size))]  # a WSGI server adds it for a list
             body = Rechunked(body)
         return ThrottledBody(body, transfer)
 
     def throttle_upload(
         self, env: Env, target: Target, candidates: Candidates, metrics: UploadMetrics | None = None
     ) -> UploadInput | Transfer | None:
-        """Throttle or count the body of a PUT; what it returns is to be closed when the PUT is answered.
+        """Throttle or count the body of a PUT; close the returned object when the PUT is answered.
 
         :param candidates: as of :meth:`throttle_download`
-        :param metrics: told of the body as it is read, on a proxy
+        :param metrics: receives the events of the body as it is read, on a proxy
         """
         client = self.client
         if client is None or (self._of_node and _REPLICATION_ENV in env):
@@ -119,7 +119,7 @@ class BandwidthLimiter:
             return None
         length = content_length(env)
         if not self._of_node:
-            env.setdefault("swift.infocache", {})  # whoever copies ``env`` will write into this one
+            env.setdefault("swift.infocache", {})  # copies of ``env`` share this dictionary
         else:
             if length is not None and length <= self._short and self._count_whole(env, target, PUT, candidates, length):
                 return None
@@ -134,16 +134,16 @@ class BandwidthLimiter:
     def _open_upload(
         self, client: CreditClient, env: Env, target: Target, candidates: Candidates, length: int | None
     ) -> Transfer | None:
-        """What opens the transfer of an upload; None when all of it is counted now and passes.
+        """Open the transfer of an upload; return None when all its bytes are counted now and pass without credit.
 
-        :param length: what the client announced; 0 of a version, too, whose bytes follow all the same
+        :param length: of the header; 0 for the version of an object too, although bytes follow
         """
         if length and length <= self._short and self._count_whole(env, target, PUT, candidates, length):
             return None
         return self._open(client, env, target, PUT, candidates)
 
     def _count_whole(self, env: Env, target: Target, method: str, candidates: Candidates, size: int) -> bool:
-        """Count a body of one piece before it passes; False when something may hold it back."""
+        """Count a body of one piece before it passes; return False when an objective may limit it."""
         client = self.client
         if client is None or candidates.bounded or method in candidates.own_account:
             return False
@@ -182,7 +182,7 @@ class BandwidthLimiter:
         return client.open(flow, device, oid, span, method == GET, ceiling)
 
     def _policy(self, env: Env, target: Target) -> int:
-        """The index of the storage policy: Swift notes it in the request as soon as it knows the container."""
+        """The index of the storage policy: Swift notes it in the request once it knows the container."""
         index: Any = env.get(_POLICY_ENV)
         if index is None and self._of_node:
             return 0
@@ -196,8 +196,8 @@ class BandwidthLimiter:
 
 
 def _progress(env: Env) -> Callable[[], int] | None:
-    """The function that tells how many bytes of an upload were read, where the server's own input does that
-    (eventlet's).
+    """Return the function that returns the number of bytes read of an upload, where the server's own input counts them
+    (eventlet's); else None.
     """
     source = env["wsgi.input"]
     if "HTTP_TRANSFER_ENCODING" in env or getattr(source, "position", None) != 0:
@@ -206,11 +206,11 @@ def _progress(env: Env) -> Callable[[], int] | None:
 
 
 def _span(header: str) -> str:
-    """The part of an object that a ``Range`` header asks for."""
+    """The part of an object that a ``Range`` header requests."""
     span = header.strip().lower().removeprefix("bytes=") or _ALL
     return f"{span}end" if span.endswith("-") else span
 
 
 def _text(name: str) -> str:
-    """A name out of a path that can travel, whatever bytes stood there."""
+    """A name from a path as text that messages can carry, for any bytes."""
     return name if name.isascii() else name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -4,8 +4,8 @@ Credit is a number of bytes that may pass.  It is requested in advance, enough f
 half of it is used.  Bytes are charged before they pass, so that they never exceed the credit granted.  Only
 :meth:`TokenAccount.charge` and :meth:`TokenAccount.add_debt` make debt, which is paid before anything else passes.
 
-While the agent is away the account is detached: it fills itself at its last rate, and what it gained is dropped when
-the agent is back.  A flow that never had a rate uses the fallback rate of its method, or is unlimited without one.
+While the agent is unreachable the account is detached: it fills itself at its last rate, and drops that credit when
+the agent returns.  A flow that never had a rate uses the fallback rate of its method, or is unlimited without one.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from sluice_core.messages.credit import FREE
 
 #: Bytes of the smallest request.
 LEAST: Final = 64 * 1024
-#: Bytes of the largest request, beyond what transfers wait for.
+#: Bytes of the largest request, beyond the bytes that transfers wait for.
 MOST: Final = 8 * 1024 * 1024
 #: Seconds of its rate that an account holds or has requested.
 AHEAD: Final = 0.1
 #: Seconds of its rate that a detached account fills up to.
 BURST: Final = 0.25
-#: Bytes per second of a detached account whose rate was 0, and the least fallback rate: no transfer stops for ever.
+#: Bytes per second of a detached account whose rate was 0, and the least fallback rate: no transfer stops forever.
 _CRAWL: Final = 64 * 1024
-#: Seconds of its rate that an account owes at most for what passed unpaid, or one piece when that is more.
+#: The largest debt for unpaid bytes, in seconds of the account's rate, or one piece when that is more.
 MOST_DEBT: Final = 1.0
 #: Seconds between two measurements of the speed.
 _LOOK: Final = 0.1
@@ -37,19 +37,19 @@ _LOOK: Final = 0.1
 
 @dataclass(slots=True, eq=False)
 class TokenAccount:
-    """Credit of ``flow``; ``requested`` bytes are on their way, ``free`` says that none is needed for now."""
+    """Credit of ``flow``; ``requested`` bytes were requested and not granted, ``free``: no credit is needed for now."""
 
     flow: Flow
     clock: Callable[[], float] = time.monotonic
     free: bool = False
-    #: The agent is away.
+    #: The agent is unreachable.
     detached: bool = False
     #: Bytes per second while detached; None before the first grant, or after a grant without a limit.
     rate: float | None = None
     #: Bytes that may pass now; negative while there is debt.
     credit: int = 0
     requested: int = 0
-    #: Bytes per second that policies bound it to, over the whole cluster, as far as is known here; 0: none.
+    #: The policies' ceiling over the whole cluster in bytes per second, as far as this worker knows; 0: none.
     ceiling: float = 0.0
     _filled: float = field(init=False)
     _looked: float = field(init=False)
@@ -62,7 +62,7 @@ class TokenAccount:
     def __post_init__(self) -> None:
         self._filled = self._looked = self.clock()
 
-    # -- what passes ---------------------------------------------------------------------------
+    # -- charges ---------------------------------------------------------------------------
 
     def try_charge(self, size: int) -> bool:
         """Charge ``size`` bytes if they may pass now; whether they may."""
@@ -96,7 +96,7 @@ class TokenAccount:
 
     @property
     def unlimited(self) -> bool:
-        """Whether nothing holds the flow back now."""
+        """Whether no limit applies to the flow now."""
         return self.free or (self.detached and self._pace is None)
 
     @property
@@ -109,17 +109,17 @@ class TokenAccount:
         return self._newcomer
 
     def seconds_until(self, size: int) -> float:
-        """Seconds until a detached account has ``size`` bytes; infinite while the agent fills it."""
+        """Seconds until a detached account has ``size`` bytes; infinite while the agent grants its credit."""
         if not self.detached:
             return math.inf
         if not self._fill(size):
             return 0.0
         return max(0.0, (size - self.credit) / (self._pace or _CRAWL))
 
-    # -- what the agent says -------------------------------------------------------------------
+    # -- messages of the agent -------------------------------------------------------------------
 
     def bytes_to_request(self, needs: int = 0) -> int:
-        """Bytes to request now, besides those requested already; 0 when there is enough.
+        """Bytes to request now, besides those requested already; 0 when the account has enough.
 
         :param needs: bytes that transfers wait for already
         """
@@ -153,23 +153,23 @@ class TokenAccount:
         self.free = False
 
     def release_surplus(self) -> int:
-        """Take all credit off the account; return the number of bytes."""
+        """Remove all credit from the account; return the number of bytes."""
         if self.free or self.detached or self.credit <= 0:
             return 0
         surplus, self.credit = self.credit, 0
         return surplus
 
     def release_if_idle(self) -> int:
-        """As :meth:`release_surplus` when nothing has passed since the last call."""
+        """As :meth:`release_surplus` if no byte has passed since the last call."""
         idle, self._idle = self._idle, True
         return self.release_surplus() if idle else 0
 
     # -- without the agent ---------------------------------------------------------------------
 
     def detach(self, newcomer: float | None = None) -> None:
-        """The agent is away: fill the account by the clock from now on.
+        """Handle the loss of the agent: fill the account by the clock from now on.
 
-        :param newcomer: bytes per second of a flow that never had a rate; None: it is unlimited
+        :param newcomer: bytes per second of a flow that never had a rate; None: unlimited
         """
         if not self.detached:
             self.detached = True
@@ -177,9 +177,9 @@ class TokenAccount:
             self._newcomer = None if newcomer is None else max(newcomer, _CRAWL)
 
     def reattach(self, connected_anew: bool = False) -> None:
-        """The agent is back: credit is requested again.
+        """Handle the return of the agent: credit is requested again.
 
-        :param connected_anew: the connection is new, so that an unlimited grant of the old one has ended
+        :param connected_anew: the connection is new, so an unlimited grant of the old connection has ended
         """
         if self.detached:
             self.detached = False
@@ -190,7 +190,7 @@ class TokenAccount:
             self.free = False
 
     def _fill(self, size: int) -> bool:
-        """Fill up to now, far enough for ``size``; False when there is no rate to keep."""
+        """Fill the account up to now, as far as ``size`` needs; return False without a rate."""
         rate = self._pace
         if rate is None:
             return False

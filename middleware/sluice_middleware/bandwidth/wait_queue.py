@@ -1,13 +1,13 @@
 """The queue of one flow in one worker: transfers wait in it for credit of the flow's token account.
 
-Theory of operation.  Waiters are served first come, first served (:meth:`FlowQueue.serve`), by whoever brings credit.
-A waiter that is served is woken.  A waiter wakes by itself every half second to check whether the agent still
+Theory of operation.  Waiters are served first come, first served (:meth:`FlowQueue.serve`), by the caller that adds
+credit.  A waiter that is served is woken.  A waiter wakes by itself every half second to check whether the agent still
 answers.  When its patience ends it passes without credit, and the account has debt: otherwise Swift, at the other end
-of the connection, would give the transfer up.
+of the connection, would time out.
 
-Many waiters at a low rate would all lose patience over pieces of the usual size.  A waiter that can do with a part of
-its piece therefore gets one turn: few enough bytes for all waiters to have their turn within a quarter of the
-patience, and at least :data:`LEAST_TURN`.  It waits for the rest behind the others.
+Many waiters at a low rate would all reach the end of their patience over pieces of the usual size.  A waiter that
+accepts a part of its piece therefore gets one turn: few enough bytes for all waiters to have their turn within a
+quarter of the patience, and at least :data:`LEAST_TURN`.  It waits for the rest behind the others.
 
 Everything runs on the green threads of one hub, so there is no lock.
 """
@@ -30,9 +30,9 @@ from sluice_middleware.swift import green
 _LOOK: Final = 0.5
 #: The shortest wait of an account that fills itself, seconds.
 _SHORTEST: Final = 0.002
-#: Part of their patience within which all waiters have a turn …
+#: The fraction of their patience within which all waiters have a turn …
 _SOON: Final = 0.25
-#: … of at least so many bytes.
+#: … of at least this many bytes.
 LEAST_TURN: Final = 1024
 
 
@@ -42,19 +42,19 @@ _UNCHARGED.free = True
 
 
 class CreditSource(Protocol):
-    """What a queue needs of the client of the agent."""
+    """The client of the agent, as a queue needs it."""
 
     def request_credit(self, queue: FlowQueue) -> None:
-        """Request credit for the queue's account, unless it has enough or the agent is away."""
+        """Request credit for the queue's account, unless it has enough or the agent is unreachable."""
 
     def is_silent(self, since: float) -> bool:
-        """Whether the agent is away, or has not answered a request made at ``since`` (on the client's clock)."""
+        """Whether the agent is unreachable, or has not answered a request made at ``since`` (on the client's clock)."""
 
     def detach(self, queue: FlowQueue) -> None:
-        """Let the queue's account fill itself while the agent is away."""
+        """Let the queue's account fill itself while the agent is unreachable."""
 
     def count_unpaid(self, queue: FlowQueue) -> None:
-        """Count a piece that passed without credit after it had waited for its patience."""
+        """Count a piece that passed without credit at the end of its patience."""
 
     def queue_is_idle(self, queue: FlowQueue) -> None:
         """Called when the last transfer of the queue has closed."""
@@ -65,7 +65,7 @@ class CreditSource(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Waiter:
-    """A green thread that waits for credit for ``size`` bytes, at least for ``least``; ``paid`` is what it got."""
+    """A green thread that waits for credit for ``size`` bytes, at least for ``least``; ``paid``: bytes charged."""
 
     size: int
     least: int
@@ -76,20 +76,20 @@ class Waiter:
 
 @dataclass(slots=True, eq=False)
 class FlowQueue:
-    """The waiters of one flow before its account; ``open`` counts its open transfers."""
+    """The transfers of one flow that wait for credit of its account; ``open`` counts its open transfers."""
 
     account: TokenAccount
     source: CreditSource
     clock: Callable[[], float] = time.monotonic
     open: int = 0
-    #: Bytes that all waiters wait for.
+    #: The sum of the bytes that waiters wait for.
     bytes_waiting: int = 0
     waiters: deque[Waiter] = field(default_factory=deque)
 
     def acquire(self, size: int, least: int, counter: FlowCounter, patience: float) -> int:
-        """Wait until ``size`` bytes may pass, or a part of at least ``least``; the number of bytes charged.
+        """Wait until ``size`` bytes may pass, or a part of at least ``least``; return the number of bytes charged.
 
-        :param patience: seconds after which they pass without credit and are debt
+        :param patience: seconds after which the bytes pass without credit and become debt
         """
         if not self.waiters and self.account.try_charge(size):
             self.source.request_credit(self)
@@ -112,7 +112,7 @@ class FlowQueue:
         return waiter.paid
 
     def serve(self) -> None:
-        """Serve waiters in their order while there is credit, and request what is missing."""
+        """Serve waiters in their order while there is credit, and request the missing credit."""
         queue, account = self.waiters, self.account
         moved = False
         while queue and account.try_charge(size := self._turn_size(queue[0])):
@@ -122,16 +122,16 @@ class FlowQueue:
             moved = True
             waiter.sleep.wake()
         if queue and moved:
-            queue[0].sleep.wake()  # how long it has to wait is another question now
+            queue[0].sleep.wake()  # its waiting time has changed
         self.source.request_credit(self)
 
     def charge(self, size: int) -> None:
-        """Charge ``size`` bytes without waiting, and request credit for those that come later."""
+        """Charge ``size`` bytes without waiting, and request credit for later ones."""
         self.account.charge(size)
         self.source.request_credit(self)
 
     def detach(self, newcomer: float | None) -> None:
-        """The agent is away: the account fills itself, and the first waiter computes its waiting time again.
+        """Handle the loss of the agent: the account fills itself, and the first waiter computes its waiting time again.
 
         :param newcomer: as of :meth:`TokenAccount.detach`
         """
@@ -141,7 +141,7 @@ class FlowQueue:
                 self.waiters[0].sleep.wake()
 
     def _turn_size(self, waiter: Waiter) -> int:
-        """Bytes of one turn of ``waiter``: few enough for all waiters to have theirs soon."""
+        """Bytes of one turn of ``waiter``: few enough for all waiters to have a turn soon."""
         account = self.account
         rate = account.rate
         if rate is None:
@@ -182,7 +182,8 @@ class FlowQueue:
 class Transfer:
     """One body: call :meth:`acquire` or :meth:`acquire_some` before its bytes pass, :meth:`close` after the last.
 
-    Without a queue nothing is held back, and all is counted.  ``moved`` is added to the counter each second and at the
+    Without a queue no bytes are held back, and all are counted.  ``moved`` is added to the counter each second and at
+    the
     end, so that a caller that finds ``account.free`` may add to ``moved`` itself: the shortest way for most pieces.
     """
 
@@ -192,7 +193,7 @@ class Transfer:
     #: Seconds that one piece waits at most.
     patience: float
     object_transfer: ObjectTransfer | None = None
-    #: The account that is charged; one that is free where there is no queue.
+    #: The account that is charged; an unlimited one without a queue.
     account: TokenAccount = field(init=False)
     moved: int = 0
     _seen: int = 0
@@ -203,7 +204,7 @@ class Transfer:
         self.account = _UNCHARGED if self.queue is None else self.queue.account
 
     def count_from(self, progress: Callable[[], int]) -> None:
-        """Take the number of bytes from ``progress`` instead of counting them here."""
+        """Read the number of bytes from ``progress`` instead of counting them here."""
         self._progress = progress
 
     def update_counters(self) -> None:
@@ -223,9 +224,9 @@ class Transfer:
         self.moved += size
 
     def acquire_some(self, size: int) -> int:
-        """Wait until some of ``size`` bytes may pass, and count them; their number, at least 1.
+        """Wait until some of ``size`` bytes may pass, and count them; return their number, at least 1.
 
-        All of them, unless many transfers wait for a low rate.
+        It is all of them, unless many transfers wait at a low rate.
         """
         queue = self.queue
         if queue is not None and not self.account.free and size and self._open:
@@ -234,14 +235,14 @@ class Transfer:
         return size
 
     def charge(self, size: int) -> None:
-        """Count ``size`` bytes that have passed, and charge them, so that later ones wait for the debt."""
+        """Count and charge ``size`` bytes that have passed; later bytes wait until the debt is paid."""
         if self.queue is not None:
             self.queue.charge(size)
         self.moved += size
 
     @property
     def free(self) -> bool:
-        """Whether the flow is unlimited now, as far as is known."""
+        """Whether the flow is unlimited now, as far as this worker knows."""
         return self.queue is None or self.queue.account.unlimited
 
     @property

@@ -3,9 +3,9 @@
     head (64 bytes) | headers (MessagePack, with room to grow) | body
 
 The head names the filling (*serial*), which must be the one that the index names, and the index names it
-only when the file is whole; so files are written where they belong (making one is what costs most).  Who reads
-an older filling keeps it, since a new one is a new file.  Nothing is synced, since everything is on the disks
-too: a body is compared with its checksum before it is used.
+only when the file is whole; so files are written in their final place (creating a file costs most).  A reader of
+an older filling keeps it, since a new filling is a new file.  Files are not synced, since the disks of the cluster
+hold every object: a body is compared with its checksum before it is used.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _MAGIC: Final = b"sluiOBJ1"
 _ROOM_STEP: Final = 512
 _ROOM_SPARE: Final = 768
 _FIRST_READ: Final = 4096
-#: Bytes read at once.
+#: Bytes of one read.
 PIECE: Final = 1 << 20
 
 
 class CachedFile(NamedTuple):
-    """An open file: ``descriptor`` is the reader's to close."""
+    """An open file: the reader closes ``descriptor``."""
 
     descriptor: int
     headers: dict[str, str]
@@ -53,7 +53,7 @@ class CachedFile(NamedTuple):
             yield piece
 
     def is_intact(self) -> bool:
-        """Whether the body is what was written."""
+        """Whether the body has the checksum of its head."""
         checksum = 0
         try:
             for piece in self.read(0, self.length):
@@ -72,18 +72,18 @@ class DataFiles:
 
     def __init__(self, folder: Path) -> None:
         self._text = str(folder)
-        #: What a process holds while it sweeps.
+        #: The lock file that a process holds during a sweep.
         self.lock = f"{folder}.sweeping"
 
     def path(self, key: bytes) -> str:
-        """Where the object's file is."""
+        """The path of the object's file."""
         name = key.hex()
         return f"{self._text}/{name[:2]}/{name}"
 
     def write(self, key: bytes, serial: int, headers: Mapping[str, str], body: Sequence[bytes]) -> int:
-        """Keep an object; the size of its file.
+        """Store an object; return the size of its file.
 
-        :raises OSError: when it cannot be written; nothing is left of it
+        :raises OSError: when it cannot be written; its file is removed
         """
         meta = pack_headers(headers)
         room = -(-(_HEAD_SIZE + len(meta) + _ROOM_SPARE) // _ROOM_STEP) * _ROOM_STEP - _HEAD_SIZE
@@ -103,7 +103,7 @@ class DataFiles:
         return _HEAD_SIZE + room + len(whole)
 
     def open(self, key: bytes, serial: int) -> CachedFile | None:
-        """The object's file, or None when it is not that filling or not whole."""
+        """Open the object's file; return None when it has another filling or is not whole."""
         try:
             descriptor = os.open(self.path(key), os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
@@ -112,16 +112,16 @@ class DataFiles:
         try:
             content = _read_head(descriptor, key, serial)
         except (OSError, ValueError, struct.error, msgpack.UnpackException):
-            content = None  # torn, or of another version
+            content = None  # written in part, or by another version
         finally:
             if content is None:
                 os.close(descriptor)
         return content
 
     def rewrite_headers(self, key: bytes, serial: int, content: CachedFile, headers: Mapping[str, str]) -> bool:
-        """Put other headers in place; False when there is no room for them.
+        """Replace the headers in place; return False when they do not fit.
 
-        :raises OSError: when that cannot be written
+        :raises OSError: when they cannot be written
         """
         meta = pack_headers(headers)
         room = content.start - _HEAD_SIZE
@@ -172,13 +172,13 @@ def _read_head(descriptor: int, key: bytes, serial: int) -> CachedFile | None:
 
 
 def _create(path: str) -> int:
-    """A new file at ``path``, in the place of any other."""
+    """Create a file at ``path``, in place of any other."""
     for _ in range(10):
         try:
             return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         except FileNotFoundError:
             os.makedirs(os.path.dirname(path), exist_ok=True)
-        except FileExistsError:  # an older filling, or another worker's
+        except FileExistsError:  # an older filling, or that of another worker
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
     raise OSError(f"cannot make `{path}`")

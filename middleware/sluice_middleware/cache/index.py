@@ -1,14 +1,14 @@
-"""The index of a node's cache: a table in a file that all workers have mapped.
+"""The index of a node's cache: a table in a file that all workers map into memory.
 
 Theory of operation.  An entry is eight words in a bucket of eight entries, chosen by the object's
-digest.  Workers write entries whole and may overwrite each other's: what makes that harmless is that an
-entry is believed only as far as others confirm it.  Its *serial* is a random number that also stands in
-the data file, so an entry and a file of different fillings never meet; its *token* and *epoch* are compared
-with the node's marks, so one that got another's token is merely in doubt.
+digest.  Workers write whole entries and may overwrite each other's.  That is harmless, since no entry is trusted
+without confirmation: its *serial* is a random number that also stands in the data file, so an entry and a file of
+different fillings never match; its *token* and *epoch* are compared with the node's marks, so an entry with the token
+of another one is merely in doubt.
 
-Whoever writes entries asks for a lock, so that the bytes in use are counted right, but nobody waits
-for it for longer than a moment: a process that was stopped while it had it stops no other.  What was counted
-wrong then, :meth:`IndexTable.recount` puts right.
+A worker that writes entries takes a lock, so that the bytes in use are counted right, but waits for it a
+moment at most: a process that was stopped while it held the lock stops no other.  :meth:`IndexTable.recount` corrects
+the count afterwards.
 """
 
 from __future__ import annotations
@@ -45,20 +45,20 @@ _USED_AT: Final = 8
 #: Names of the counts, in the order in which they stand behind the bytes in use.
 COUNTS: Final = ("hits", "misses", "fills", "evictions", "validations")
 _COUNTS_AT: Final = 16
-#: Entries of which the least worthy is let go, and buckets that are looked at to find so many.
+#: Entries of which the least worthy is removed, and buckets that are searched for that many.
 _SAMPLE: Final = 16
 _SEARCHED: Final = 64
-#: Where so many buckets are empty, there is nothing to let go.
+#: After this many empty buckets the search ends: there is no entry to remove.
 _FARTHEST: Final = 1 << 14
-#: How often a lock is asked for.
+#: How often a worker tries to get the lock.
 _PATIENCE: Final = 50
 
 
 class IndexEntry(NamedTuple):
-    """What is known of one object.
+    """An object in the index.
 
-    ``size`` counts the bytes of its file.  ``checked`` is the unix second at which the disks were asked
-    last, 0 when its headers are not known yet; ``expires`` that of Swift's X-Delete-At, 0 for never.
+    ``size`` is that of its file.  ``checked`` is the Unix second of the last check with the disks, 0 when its headers
+    are not known yet; ``expires`` that of Swift's X-Delete-At, 0 for never.
     """
 
     key: bytes
@@ -74,16 +74,16 @@ class IndexEntry(NamedTuple):
 
 
 class IndexTable:
-    """The mapped index; ``policy`` says which entry goes first."""
+    """The mapped index; ``policy`` decides which entry is removed first."""
 
     def __init__(self, memory: mmap.mmap, policy: str, lock: int) -> None:
         """
-        :param lock: a descriptor to lock, given back by :meth:`close`
+        :param lock: a descriptor to lock, which :meth:`close` closes
         """
         self._memory = memory
         self._lock = lock
         self._buckets = (len(memory) - _HEADER) // _BUCKET
-        #: Whether the entry with the fewest hits goes first, rather than the one used longest ago.
+        #: Whether the entry with the fewest hits is removed first, rather than the least recently used one.
         self.by_hits = policy == LFU
 
     def find(self, key: bytes) -> IndexEntry | None:
@@ -93,7 +93,7 @@ class IndexTable:
         return self._entry(at) if at >= 0 and not (at - first) % _ENTRY.size else None
 
     def put(self, entry: IndexEntry) -> IndexEntry | None:
-        """Write an entry (``at`` is found here); the one that had to go for it, if it was another object's."""
+        """Write an entry (``at`` is set here); return the displaced entry if it was another object's, else None."""
         with self._locked():
             return self._put(entry)
 
@@ -107,7 +107,7 @@ class IndexTable:
         return chosen if chosen.key not in (entry.key, _NOBODY) else None
 
     def drop(self, entry: IndexEntry) -> bool:
-        """Forget ``entry`` unless another one is in its place by now."""
+        """Remove ``entry``; return False if another one is in its place."""
         with self._locked():
             if self._entry(entry.at)[:4] != entry[:4]:
                 return False
@@ -116,12 +116,12 @@ class IndexTable:
             return True
 
     def touch(self, entry: IndexEntry) -> None:
-        """The object was asked for and given."""
+        """Count a hit of the entry."""
         _USE.pack_into(self._memory, entry.at + _USE_AT, int(time.time()), min(entry.hits + 1, 0xFFFFFFFF))
         self.count("hits")
 
     def count(self, name: str) -> None:
-        """One more of ``name``, one of :data:`COUNTS`."""
+        """Increment ``name``, one of :data:`COUNTS`."""
         self._add(_COUNTS_AT + 8 * COUNTS.index(name), 1)
 
     def counts(self) -> dict[str, int]:
@@ -131,21 +131,21 @@ class IndexTable:
 
     @property
     def capacity(self) -> int:
-        """How many entries there can be."""
+        """The number of places for entries."""
         return self._buckets * _WAYS
 
     @property
     def used(self) -> int:
-        """Bytes of all files, about."""
+        """Bytes of all files, approximately."""
         found: int = _WORD.unpack_from(self._memory, _USED_AT)[0]
         return found
 
     def worth(self, entry: IndexEntry) -> tuple[int, int]:
-        """The least worthy goes first; an empty place has none."""
+        """The sort key of removal: the entry with the least key is removed first."""
         return (entry.hits, entry.last) if self.by_hits else (entry.last, entry.hits)
 
     def victim(self) -> IndexEntry | None:
-        """The least worthy entry of a few, None when the table seems to be empty."""
+        """The least worthy of a few random entries; None when the table seems to be empty."""
         start = random.randrange(self._buckets)  # noqa: S311 -- any will do
         entries: list[IndexEntry] = []
         for step in range(min(self._buckets, _FARTHEST)):
@@ -160,18 +160,18 @@ class IndexTable:
         return min(entries, key=self.worth, default=None)
 
     def age(self) -> None:
-        """Halve all hits, so that what was loved once makes room."""
+        """Halve all hits, so that formerly popular objects can be removed."""
         for one in self.entries():
             if one.hits:
                 _USE.pack_into(self._memory, one.at + _USE_AT, one.last, one.hits // 2)
 
     def recount(self) -> None:
-        """Sum up the bytes in use anew."""
+        """Recompute the bytes in use from all entries."""
         with self._locked(), memoryview(self._memory) as whole, whole[_HEADER:] as rest, rest.cast("Q") as words:
             _WORD.pack_into(self._memory, _USED_AT, sum(words[_SIZE_WORD :: _ENTRY.size // _WORD.size]))
 
     def entries(self) -> Iterator[IndexEntry]:
-        """Every entry, in no order."""
+        """Yield all entries, in no order."""
         for at in range(_HEADER, _HEADER + self._buckets * _BUCKET, _ENTRY.size):
             if self._memory[at : at + 16] != _NOBODY:
                 yield self._entry(at)
@@ -208,9 +208,9 @@ class IndexTable:
 
 
 def open_table(path: Path, places: int, policy: str) -> IndexTable:
-    """The table at ``path`` with at least so many places; one of another size is made anew, empty.
+    """Open the table at ``path`` with at least this many places; a table of another size is created again, empty.
 
-    :raises OSError: when there is no room for it, or no right to it
+    :raises OSError: when the disk has no room for it, or permission is missing
     """
     buckets = 1
     while buckets * _WAYS < places:
@@ -220,5 +220,5 @@ def open_table(path: Path, places: int, policy: str) -> IndexTable:
 
 
 def new_serial() -> int:
-    """A number that no other filling has."""
+    """A random number that no other filling has."""
     return int.from_bytes(os.urandom(8), "little") | 1

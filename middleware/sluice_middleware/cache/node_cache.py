@@ -1,9 +1,9 @@
-"""The node's cache as the proxy lends it to the filter ``caching``, and as it watches over writes.
+"""The node's cache: the proxy lends it to the filter ``caching``, and it reports writes.
 
-Whether an object is cached is a policy's matter, and policies have conditions and come and go; whether a
-write is told must not be.  So :meth:`NodeCache.wrap` stands right below the proxy middleware and tells of
-every write to any object, by whoever makes it.  It must be so in all proxies of a cluster in which one caches:
-all have the option ``cache_dir``, or none.
+Policies, with their conditions, decide whether an object is cached; each write must be reported in any case.  So
+:meth:`NodeCache.wrap` stands directly below the proxy middleware and reports every write to any object, whichever
+middleware makes it.  In a cluster where one proxy caches, all proxies must do so: all have the option ``cache_dir``,
+or none.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ from sluice_middleware.wsgi.response import App, Env, UpstreamResponse
 OPTIONS: Final = (
     Option("cache_dir", "", "folder of cached objects, on a fast disk; empty for none; all proxies or no proxy"),
     Option("cache_size", 10 << 30, "bytes that cached objects may take"),
-    Option("cache_policy", "lru", "which object goes first: lru, the one used longest ago, or lfu, the one used least"),
-    Option("cache_alone", False, "true when no other node has a proxy, so that no agent need vouch for the others"),
+    Option("cache_policy", "lru", "lru removes the least recently used object first, lfu the least frequently used"),
+    Option("cache_alone", False, "true when no other node has a proxy, so that the cache needs no agent"),
     *map(retired_option, ("cache_window", "cache_buffer")),
 )
-#: Bytes of bodies that a worker collects at the same time.
+#: Bytes of bodies that a worker collects at the same time, at most.
 BUFFER: Final = 64 << 20
 
 _WRITES: Final = frozenset({"PUT", "POST", "DELETE"})
-#: Answers that say what was written; after any other the timestamp is of no use.
+#: Status codes after which the timestamp is that of the stored object.
 _STORED: Final = {"PUT": (201,), "POST": (202,), "DELETE": (204,)}
 #: Seconds after which a store that could not be opened is tried again.
 _AGAIN: Final = 30.0
-#: Seconds for which a container that was there is taken to be there (Swift itself remembers for 60).
+#: Seconds for which a container that exists counts as existing (Swift itself caches that for 60).
 _THERE: Final = 10.0
 _MOST_CONTAINERS: Final = 10_000
-#: Bodies up to this size are written where we are; handing them to a thread costs more.
+#: Bodies up to this size are written in the calling thread; a hand-over to another thread costs more.
 _INLINE: Final = 64 << 10
 
 
@@ -75,12 +75,12 @@ class NodeCache:
     # -- for the proxy -----------------------------------------------------------------------
 
     def wrap(self, app: App) -> App:
-        """``app``, with an eye on every write that goes to it."""
+        """Return ``app``, wrapped so that every write that reaches it is reported."""
         self._app = app
         return _Watched(self, app)
 
     def visit(self, call: Call, params: Mapping[str, Scalar | None]) -> Visit | None:
-        """The visit that accompanies ``call``."""
+        """The visit of the filter ``caching`` for ``call``."""
         if call.method not in ("GET", "HEAD", "PUT") or self._app is None or not self.is_open():
             return None
         key = object_key(call.environ)
@@ -90,16 +90,16 @@ class NodeCache:
         return kind(self, call, key, params)
 
     def prefetch(self, call: Call, params: Mapping[str, Scalar | None]) -> Visit | None:
-        """The visit that reads ahead of ``call``."""
+        """The visit of the filter ``prefetch`` for ``call``."""
         return self._prefetcher.visit(call, params) if self._app is not None and self.is_open() else None
 
     def complete_facts(self, env: Env, facts: Facts) -> Facts:
-        """``facts`` with what a kept copy of the object says; type and tags only once the disks were asked for them."""
+        """Add facts of the object's cached copy to ``facts``; type and tags only if the disks have confirmed them."""
         key = object_key(env) if self.is_open() else None
         return facts if key is None else self.store.complete_facts(key, facts)
 
     def write(self, app: App, env: Env, key: bytes) -> UpstreamResponse:
-        """Make a write, and tell that it began and how it ended."""
+        """Make a write, and report its begin and its end."""
         assert self._marks is not None
         assert self._journal is not None
         self._marks.begin(key)
@@ -115,7 +115,7 @@ class NodeCache:
         return answer
 
     def can_report_writes(self) -> bool:
-        """Whether writes can be reported, which needs less than a store."""
+        """Whether writes can be reported, which needs no store."""
         if self._marks is not None and self._process == os.getpid():
             return True
         if not self._is_time("marks"):
@@ -123,7 +123,7 @@ class NodeCache:
         try:
             self._marks = open_write_marks(self._folder)
         except PeerError as error:
-            self._logger.error("sluice: cache: writes through this worker are not told: %s", error)
+            self._logger.error("sluice: cache: writes through this worker are not reported: %s", error)
             return False
         self._journal = WriteJournal(self._folder, self._marks)
         self._store = None
@@ -131,7 +131,7 @@ class NodeCache:
         return True
 
     def is_open(self) -> bool:
-        """Whether there is a store; one that could not be opened is tried again now and then."""
+        """Whether the store is open; opening is retried after :data:`_AGAIN` seconds."""
         if not self.can_report_writes():
             return False
         if self._store is not None:
@@ -159,16 +159,16 @@ class NodeCache:
 
     @property
     def store(self) -> CacheStore:
-        """The store, open while there are visits."""
+        """The store, which is open while there are visits."""
         assert self._store is not None
         return self._store
 
     def is_trusted(self) -> bool:
-        """Whether every write of a second ago and before is known here."""
+        """Whether this node knows every write that is older than a second."""
         return self._alone or self.store.marks.is_trusted()
 
     def container_is_there(self, env: Env) -> bool:
-        """Return False when the container or its account is gone: its objects may be deleted, which nobody reports."""
+        """Return False when the container or its account is gone: its objects may be deleted without a report."""
         _, _, account, container, _ = env["PATH_INFO"].split("/", 4)
         now = time.monotonic()
         if self._there.get((account, container), 0.0) > now:
@@ -197,22 +197,22 @@ class NodeCache:
         self._free += size
 
     def store_later(self, keep: Callable[..., bool], *given: Any) -> None:
-        """Keep a body without making anybody wait."""
+        """Store a body without delaying the request."""
         if sum(map(len, given[3])) <= _INLINE:
             self.store_now(keep, *given)
         else:
             green.start_in_thread(self.store_now, keep, *given)
 
     def store_now(self, keep: Callable[..., bool], *given: Any) -> None:
-        """Keep a body now."""
+        """Store a body now."""
         try:
             keep(*given)
-        except Exception:  # nobody waits for it, so nobody else would tell
+        except Exception:  # it may run in a thread that no caller waits for
             self._logger.exception("sluice: cache: an object was not kept")
 
 
 class _Watched:
-    """The application below the proxy middleware, for everybody above."""
+    """The application below the proxy middleware, as the middlewares above it see it."""
 
     def __init__(self, cache: NodeCache, app: App) -> None:
         self._cache = cache
@@ -227,11 +227,11 @@ class _Watched:
         return answer.body
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._app, name)  # Swift looks for the end of the pipeline here
+        return getattr(self._app, name)  # Swift searches the end of the pipeline through this attribute
 
 
 def open_cache(options: Mapping[str, Any], logger: Logger) -> NodeCache | None:
-    """The cache that ``options`` ask for; None without ``cache_dir``.
+    """Open the cache that ``options`` describe; return None without ``cache_dir``.
 
     :raises OptionError: for a value that cannot be used
     """
@@ -244,11 +244,11 @@ def open_cache(options: Mapping[str, Any], logger: Logger) -> NodeCache | None:
 
 
 def object_key(env: Env) -> bytes | None:
-    """The key of the object of a request; None when it is for none, or one of Swift's own."""
+    """The key of the object of a request; None for requests of accounts and containers, and for Swift's own objects."""
     path: str = env["PATH_INFO"]
     parts = path.split("/", 4)
     if len(parts) != 5 or not parts[4] or not parts[3] or parts[2][:1] in ("", "."):
         return None
     if "\0" in path and "HTTP_X_BACKEND_ALLOW_RESERVED_NAMES" not in env:
-        return None  # Swift refuses it
+        return None  # Swift refuses the path
     return object_digest("/".join(parts[2:]).encode("latin-1"))

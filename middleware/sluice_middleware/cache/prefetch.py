@@ -1,13 +1,13 @@
-"""Reads objects ahead: the next ones by name, once a client reads a container's objects in order.
+"""Reads objects ahead: once a client reads a container's objects in order of their names, the next ones by name.
 
-Theory of operation.  Each worker notes which objects of a container are read.  Three reads in a row whose names grow
-may be the beginning of a sequence; then the container is asked for the names that follow.  A read of one of these is a
-sure sign; without it the next guess takes twice as many reads, so that a client who skips names costs little.  What
-follows is read by requests of our own, below this filter and through ``caching``, which keeps it as if a client had
-asked often enough.  A client's request never waits for them, and their failures are nobody's.
+Theory of operation.  Each worker records which objects of a container are read.  Three reads in a row with growing
+names may start a sequence; then the worker lists the names that follow.  A read of one of these confirms the sequence;
+without it the next guess needs twice as many reads, so that a client that skips names costs little.  The worker reads
+the following objects by requests of its own, below this filter and through ``caching``, which stores them as if
+clients had requested them often enough.  A client's request never waits for them, and their failures reach no client.
 
-One sequence of a container is followed at a time, and few in a worker.  The segments of a large object are read in the
-order of their names, so they are such a sequence in their own container.
+A worker follows one sequence of a container at a time, and few in all.  The segments of a large object are read in the
+order of their names, so they form such a sequence in their own container.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from sluice_middleware.log import Logger
 from sluice_middleware.swift import green
 from sluice_middleware.swift.proxy_api import close_if_possible, drain_and_close
 
-#: Reads of growing names that may be the beginning of a sequence, and the most that are asked for after wrong guesses.
+#: Reads with growing names that may start a sequence, and the most that are needed after wrong guesses.
 _SUSPECT: Final = 3
 _MOST_DOUBTED: Final = 24
-#: Containers that a worker watches, and sequences that it follows at a time.
+#: Containers that a worker records, and sequences that it follows at a time.
 _MOST_CONTAINERS: Final = 1000
 _MOST_AT_ONCE: Final = 4
 
 
 @dataclass(slots=True)
 class _Sequence:
-    """What was read of one container: the last name, how many grew, and the names that should come next.
+    """The reads of one container: the last name, the number of growing names, and the names expected next.
 
-    ``needed`` is how many must grow before the next guess.
+    ``needed`` is the number of growing names before the next guess.
     """
 
     last: str = ""
@@ -52,11 +52,11 @@ class _Sequence:
 class Prefetcher:
     """The sequences of one worker.
 
-    :param is_kept: whether the cache keeps the object of a key
+    :param is_kept: whether the cache stores the object of a key
     """
 
     def __init__(self, is_kept: Callable[[bytes], bool], logger: Logger) -> None:
-        #: Keys of the objects that are being read ahead: the cache keeps them, however rarely they were asked for.
+        #: Keys of the objects that are being read ahead: the cache stores them, however rarely clients requested them.
         self.wanted: set[bytes] = set()
         self._is_kept = is_kept
         self._logger = logger
@@ -64,11 +64,11 @@ class Prefetcher:
         self._running = 0
 
     def visit(self, call: Call, params: Mapping[str, Any]) -> Visit | None:
-        """The visit that accompanies ``call``; ``params`` are those of the filter ``prefetch``."""
+        """The visit of the filter for ``call``; ``params`` are those of the filter ``prefetch``."""
         return PrefetchVisit(self, call, params) if call.method == "GET" else None
 
     def note_read(self, call: Call, params: Mapping[str, Any]) -> None:
-        """A client reads the object of ``call``: read on from there if it is one of a sequence."""
+        """Record a client's read of the object of ``call``, and read ahead if it belongs to a sequence."""
         sequence = self._sequence(call)
         name, ahead = call.object, int(params["ahead"])
         expected = name in sequence.expected
@@ -135,7 +135,7 @@ class PrefetchVisit(Visit):
 
 
 def next_rows(call: Call, count: int) -> list[tuple[str, int]]:
-    """Name and size of the objects behind that of ``call``, below the same prefix, out of the container's listing."""
+    """Name and size of the objects after that of ``call`` in the container's listing, with the same prefix."""
     name = call.object
     marker, prefix = (quote(text.encode("utf-8", "surrogateescape")) for text in (name, _prefix(name)))
     query = f"format=json&limit={count}&marker={marker}&prefix={prefix}"
@@ -152,5 +152,5 @@ def next_rows(call: Call, count: int) -> list[tuple[str, int]]:
 
 
 def _prefix(name: str) -> str:
-    """The name up to its last slash: what follows it is a sequence of its own."""
+    """The name up to its last slash: the names that follow it form a sequence of their own."""
     return name[: name.rfind("/") + 1]

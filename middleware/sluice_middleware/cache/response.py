@@ -1,7 +1,7 @@
-"""An answer out of the cache, as Swift's object server would give it.
+"""A response from the cache, as Swift's object server would give it.
 
-Conditions, ranges and HEAD are answered by Swift's own code; a plain GET, by far the most frequent, gets
-the headers and the bytes and nothing else is looked at.
+Swift's own code answers conditions, ranges and HEAD; a plain GET, by far the most frequent request, returns
+the headers and the bytes without any further check.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from sluice_middleware.swift.proxy_api import (
 from sluice_middleware.wsgi.response import CONDITIONS, Env, UpstreamResponse
 
 _PARTICULAR: Final = ("HTTP_RANGE", *CONDITIONS)
-#: What Swift's proxy makes up by itself rather than out of one object server's answer: of any object, and
-#: of one whose fragments it puts together.
+#: Headers that Swift's proxy computes itself rather than copying them from one object server's response: for any
+#: object, and for an erasure-coded one.
 _MADE_UP: Final = frozenset({412})
 _MADE_UP_OF_FRAGMENTS: Final = frozenset({304, 412, 416})
 _FRAGMENTS: Final = "X-Backend-Fragments"
 
 
 class Damaged(OSError):
-    """A cached body is not what was written."""
+    """The bytes of a cached body differ from its checksum."""
 
 
 def build_reply(env: Env, content: CachedFile) -> Reply | None:
-    """The answer; None when Swift had better give it.  ``content`` is closed, or will be with the body.
+    """Build the response; return None when Swift has to give it.  ``content`` is closed now or with the body.
 
-    :raises OSError: when the file cannot be read or is damaged; it is closed then
+    :raises OSError: when the file cannot be read or is damaged; the file is closed then
     """
     if env["REQUEST_METHOD"] == "HEAD" or any(name in env for name in _PARTICULAR):
         return _particular(env, content)
@@ -59,7 +59,7 @@ def _small(content: CachedFile) -> list[bytes]:
 
 
 def _particular(env: Env, content: CachedFile) -> Reply | None:
-    env = dict(env)  # a range that is to be ignored is taken off
+    env = dict(env)  # Range is removed when Swift would ignore it
     request = Request(env)
     resolve_ignore_range_header(request, content.headers)
     body = _Body(content)
@@ -80,7 +80,7 @@ def _particular(env: Env, content: CachedFile) -> Reply | None:
 
 
 class _Body:
-    """A cached body that is read as it is sent; whole or in ranges, as ``swob.Response`` wants it."""
+    """A cached body that is read while it is sent; whole or in ranges, as ``swob.Response`` needs it."""
 
     def __init__(self, content: CachedFile) -> None:
         self._content: CachedFile | None = content
@@ -113,7 +113,7 @@ class _Body:
 
 
 class _Closing:
-    """What swob gives, closing the file with itself."""
+    """The iterable of swob; closing it closes the file."""
 
     def __init__(self, pieces: Any, body: _Body) -> None:
         self._pieces = pieces

@@ -1,8 +1,8 @@
-"""How often objects were asked for lately, also those that are not kept: a count-min sketch in a file.
+"""How often objects were requested lately, including those that are not cached: a count-min sketch in a file.
 
 Two windows of four rows of 65,536 bytes; a count is the least of four bytes, chosen by parts of the
-digest, summed over this window and the one before.  All workers of the node share it; an update lost
-between two of them does not matter.
+digest, summed over this window and the one before.  All workers of the node share it; a lost update between
+two workers does not matter.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PARTS: Final = struct.Struct("<4H")
 _WORD: Final = struct.Struct("<Q")
 _NOW_AT: Final = 8
 _MOST: Final = 255
-#: Of a window; an object is admitted by the requests of the present one and the one before.
+#: Seconds of a window; admission counts the requests of the present window and the one before.
 SECONDS: Final = 60.0
 
 
@@ -37,7 +37,7 @@ class CountMinSketch:
         self._clock = clock
 
     def add(self, key: bytes) -> int:
-        """One more request for the object; how many there were, this one included."""
+        """Count a request for the object; return the count, this request included."""
         now = self._turn()
         here, before = self._places(key, now), self._places(key, now - 1)
         counts = [self._memory[place] for place in here]
@@ -48,7 +48,7 @@ class CountMinSketch:
         return least + 1 + min(self._memory[place] for place in before)
 
     def count(self, key: bytes) -> int:
-        """How many requests there were."""
+        """The number of requests."""
         now = self._turn()
         return sum(min(self._memory[place] for place in self._places(key, one)) for one in (now, now - 1))
 
@@ -57,7 +57,7 @@ class CountMinSketch:
         self._memory.close()
 
     def _turn(self) -> int:
-        """The present window; the first to see a new one clears its counts."""
+        """Return the present window; the first caller in a new window clears its counts."""
         now = int(self._clock() / SECONDS)
         seen: int = _WORD.unpack_from(self._memory, _NOW_AT)[0]
         if seen != now:
@@ -80,6 +80,6 @@ class CountMinSketch:
 def open_sketch(path: Path) -> CountMinSketch:
     """The sketch at ``path``.
 
-    :raises OSError: when there is no room for it, or no right to it
+    :raises OSError: when the disk has no room for it, or permission is missing
     """
     return CountMinSketch(map_file(path, _HEADER + 2 * _WINDOW, _MAGIC))

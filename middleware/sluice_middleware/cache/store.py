@@ -1,8 +1,8 @@
 """A node's store of whole objects: index, files and marks together, shared by its workers.
 
-What is in it survives its processes.  A worker that dies on the way leaves at worst a file without an
-entry, which the next one to start sweeps up, or an entry without its file, which is a miss.  A disk that
-is full or broken makes the store smaller, never a request fail.
+The store outlives its processes.  A worker that is killed during a write leaves at worst a file without an
+entry, which the next worker that starts removes, or an entry without its file, which is a miss.  A full or
+broken disk makes the store smaller; no request fails for it.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from sluice_middleware.log import Logger
 from sluice_middleware.wsgi.policy_lookup import download_facts
 
 POLICIES: Final = (LRU, LFU)
-#: Places in the index: one for so many bytes of the store, within bounds.
+#: Places in the index: one for this many bytes of the store, within bounds.
 _BYTES_PER_PLACE: Final = 8 << 10
 _FEWEST, _MOST = 1 << 12, 1 << 22
-#: A worker sums up anew, and halves hits, after so many fillings, or a part of the places if that is more.
+#: A worker recounts, and halves hits, after this many fillings, or after a fraction of the places if that is more.
 _RECOUNT: Final = 1024
 _RECOUNT_PART: Final = 16
-#: What a file needs beside its body, about.
+#: Bytes of a file beside its body, approximately.
 _OVERHEAD: Final = 1024
-#: Seconds between complaints of a worker about its disk.
+#: Seconds between two log lines of a worker about its disk.
 _QUIET: Final = 60.0
-#: Files without an entry are left alone for so many seconds: somebody may be at it.
+#: Files without an entry are kept for this many seconds: a worker may still be writing them.
 _GRACE: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class MarkSnapshot:
-    """What the marks said before something was read from the disks."""
+    """The marks of an object before it was read from the disks."""
 
     token: int
     epoch: int
@@ -55,7 +55,7 @@ class CacheStore:
         self, marks: WriteMarks, table: IndexTable, files: DataFiles, sketch: CountMinSketch, limit: int, logger: Logger
     ) -> None:
         """
-        :param marks: closed by whoever opened them
+        :param marks: closed by the caller
         """
         self.marks = marks
         self.table = table
@@ -67,16 +67,16 @@ class CacheStore:
         self._quiet_until = 0.0
 
     def snapshot(self, key: bytes) -> MarkSnapshot:
-        """To be asked *before* the disks are."""
+        """The marks of the object; call it *before* the disks are read."""
         return MarkSnapshot(self.marks.token(key), self.marks.epoch)
 
     def unchanged(self, entry: IndexEntry) -> bool:
-        """Whether no write to the object has been seen since the disks were asked, and none was missed."""
+        """Whether no write to the object was seen since the last check with the disks, and none was missed."""
         token = self.marks.token(entry.key)
         return entry.token == token and not token & 1 and entry.epoch == self.marks.epoch
 
     def complete_facts(self, key: bytes, facts: Facts) -> Facts:
-        """``facts`` of the object with the size of its kept copy, and type and tags when the disks told its headers."""
+        """Add the size of the object's cached copy to ``facts``, and type and tags if the disks sent its headers."""
         entry = self.table.find(key)
         content = None if entry is None else self.files.open(key, entry.serial)
         if entry is None or content is None:
@@ -89,9 +89,10 @@ class CacheStore:
     def keep(
         self, key: bytes, snapshot: MarkSnapshot, headers: Mapping[str, str], body: Sequence[bytes], known: bool = True
     ) -> bool:
-        """Keep an object; False when it is not worth it, too late or impossible.
+        """Store an object; return False when it is not worth its place, changed meanwhile or cannot be written.
 
-        :param known: ``headers`` are those of an answer; else only the Etag is, and the disks must be asked for them
+        :param known: ``headers`` are those of a response; else they hold only the Etag, and the disks must send the
+            rest
         """
         size = sum(map(len, body)) + _OVERHEAD
         if (known and self.snapshot(key) != snapshot) or not self._make_room(key, size):
@@ -100,7 +101,7 @@ class CacheStore:
         try:
             size = self.files.write(key, serial, headers, body)
         except OSError as error:
-            self._complain("cannot keep an object, making room", error)
+            self._complain("cannot store an object, removing others", error)
             self.shrink(max(size, self.table.used // 10))
             return False
         now = _now()
@@ -145,7 +146,7 @@ class CacheStore:
             self.files.remove(entry.key)
 
     def shrink(self, size: int) -> None:
-        """Remove objects of ``size`` bytes together, as far as there are any."""
+        """Remove objects of ``size`` bytes in total, as far as there are any."""
         while size > 0:
             victim = self.table.victim()
             if victim is None:
@@ -155,7 +156,7 @@ class CacheStore:
             size -= victim.size
 
     def sweep(self) -> None:
-        """Remove what dead workers left; one process at a time does it, the others need not."""
+        """Remove files without an entry; one process at a time does it, others return at once."""
         with contextlib.suppress(OSError):
             descriptor = os.open(self.files.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
@@ -173,7 +174,7 @@ class CacheStore:
         self.sketch.close()
 
     def _complain(self, what: str, error: OSError) -> None:
-        """Log it, but not for every request."""
+        """Log the error, at most once in :data:`_QUIET` seconds."""
         now = time.monotonic()
         if now >= self._quiet_until:
             self._quiet_until = now + _QUIET
@@ -191,7 +192,7 @@ class CacheStore:
             if self.table.by_hits:
                 asked = self.sketch.count(key) if asked is None else asked
                 if asked < victim.hits:
-                    return False  # what would have to go is loved more
+                    return False  # the victim has more hits
             self.forget(victim)
             self.table.count("evictions")
         return True
@@ -210,9 +211,9 @@ class CacheStore:
 
 
 def open_store(folder: Path, marks: WriteMarks, limit: int, policy: str, logger: Logger) -> CacheStore:
-    """The store in ``folder``, made when there is none.
+    """Open the store in ``folder``; create it if it is missing.
 
-    :raises PeerError: when it can be neither opened nor made
+    :raises PeerError: when it can be neither opened nor created
     """
     try:
         objects = folder / "objects"
@@ -226,13 +227,13 @@ def open_store(folder: Path, marks: WriteMarks, limit: int, policy: str, logger:
 
 
 def expiry_time(headers: Mapping[str, str]) -> int:
-    """The unix second at which Swift no longer gives the object, 0 for never."""
+    """The Unix second at which the object expires in Swift, 0 for never."""
     text = headers.get("X-Delete-At", "")
     return int(text) if text.isdecimal() else 0
 
 
 def write_stamp(headers: Mapping[str, str]) -> int:
-    """The stamp of the write that an answer shows."""
+    """The stamp of the write that a response shows."""
     return timestamp_units(headers.get("X-Backend-Timestamp") or headers.get("X-Timestamp") or "")
 
 

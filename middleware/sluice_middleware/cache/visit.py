@@ -1,12 +1,12 @@
-"""What the cache does along one request.
+"""The cache's part in one request.
 
-A GET or HEAD of an object that is kept is answered at once when the client may read it and no write has
-been seen; when there is doubt, the disks are asked with a HEAD, which costs no body, and what they say of
-the object replaces the headers that were kept.  Anything unusual passes: Swift knows best.
+A GET or HEAD of a cached object is answered at once when the client may read it and no write was
+seen; in doubt, a HEAD asks the disks, which sends no body, and its headers replace the cached ones.  Requests with
+unusual headers pass to Swift.
 
-A whole body that goes by, in either direction, is collected and kept when all is over.  What a PUT sent is
-kept with its ETag alone: the first to read it asks the disks for the headers, so that they are those of a
-plain Swift whatever the object servers' configuration.
+A whole body that passes, in either direction, is collected and stored at the end of the request.  The body of a PUT is
+stored with its ETag alone: the first GET asks the disks for the headers, so that they are those of plain Swift for any
+configuration of the object servers.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from sluice_middleware.swift.proxy_api import close_if_possible, config_true_val
 from sluice_middleware.wsgi import sysmeta
 from sluice_middleware.wsgi.response import Env
 
-#: Requests with one of these are not answered from the cache, and their answers are not kept: what Swift
-#: adds to them depends on more than the object.
+#: Requests with one of these are not answered from the cache, and their responses are not stored: the headers
+#: that Swift adds to them depend on more than the object.
 _UNUSUAL: Final = (
     "HTTP_ORIGIN",
     "HTTP_X_BACKEND_STORAGE_POLICY_INDEX",
     "HTTP_X_OPEN_EXPIRED",
     "HTTP_X_BACKEND_OPEN_EXPIRED",
 )
-#: Where the environment of a GET or HEAD says what the cache had for it.
+#: The environment key of a GET or HEAD that says whether the cache had the object.
 SEARCHED: Final = "sluice.cache"
-#: Headers of one answer rather than of the object.
+#: Headers of one response rather than of the object.
 _PASSING: Final = frozenset({"Date", "Connection", "Transfer-Encoding", "X-Trans-Id", "X-Openstack-Request-Id"})
-#: Swift's own encryption, wherever it stands, leaves this in the environment.
+#: The environment key that Swift's own encryption sets, at any place in the pipeline.
 _ENCRYPTED: Final = "swift.callback.fetch_crypto_keys"
 
 
 class Collector(Stream):
-    """Keeps what passes, up to ``limit`` bytes; ``pieces`` is None once it gave up."""
+    """Collects the bytes that pass, up to ``limit``; ``pieces`` is None beyond that."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -61,23 +61,23 @@ class Collector(Stream):
 
 
 class WorkerCache(Protocol):
-    """What a visit needs of the cache of its worker."""
+    """The cache of a worker, as a visit needs it."""
 
     @property
     def store(self) -> CacheStore:
         """The node's store, open while there are visits."""
 
     def is_trusted(self) -> bool:
-        """Whether every write of a second ago and before is known on this node."""
+        """Whether this node knows every write that is older than a second."""
 
     def container_is_there(self, env: Env) -> bool:
         """Whether the container of the request exists."""
 
     def is_wanted(self, key: bytes) -> bool:
-        """Whether an object is kept, however rarely it was asked for."""
+        """Whether an object is stored, however rarely it was requested."""
 
     def reserve(self, size: int) -> bool:
-        """Reserve ``size`` bytes of the worker's memory for a body; False when they are not there."""
+        """Reserve ``size`` bytes of the worker's memory for a body; return False when they are not free."""
 
     def release(self, size: int) -> None:
         """Release what :meth:`reserve` reserved."""
@@ -87,7 +87,7 @@ class WorkerCache(Protocol):
 
 
 class CacheVisit(Visit):
-    """A visit that may keep a body; the base of both directions."""
+    """A visit that may store a body; the base of both directions."""
 
     def __init__(self, cache: WorkerCache, call: Call, key: bytes, params: Mapping[str, Any]) -> None:
         """
@@ -103,7 +103,7 @@ class CacheVisit(Visit):
         self._reserved = 0
 
     def _collect(self, size: int) -> Stream | None:
-        """A collector for at most ``size`` bytes; None when this worker holds too much already."""
+        """Return a collector for at most ``size`` bytes; None when this worker's memory for bodies is used up."""
         if not self._cache.reserve(size):
             return None
         self._reserved = size
@@ -115,7 +115,7 @@ class CacheVisit(Visit):
         return self._call.protected or _ENCRYPTED in environ or sysmeta.WITH_MOTIFS in environ
 
     def _collected(self) -> Sequence[bytes] | None:
-        """The whole of what passed."""
+        """The whole body; None when it was not collected."""
         return None if self._collector is None else self._collector.pieces
 
     def end(self, complete: bool) -> None:
@@ -127,7 +127,7 @@ class CacheVisit(Visit):
             self._reserved = 0
 
     def _keep(self) -> None:
-        """All went well; keep what was collected."""
+        """Store the collected body; called when the request succeeded."""
 
 
 class WriteVisit(CacheVisit):
@@ -156,7 +156,7 @@ class WriteVisit(CacheVisit):
 
 
 def read_visit(cache: WorkerCache, call: Call, key: bytes, params: Mapping[str, Any]) -> ReadVisit | None:
-    """The visit that accompanies a GET or HEAD; None when the cache has nothing to do, as for most misses."""
+    """The visit of a GET or HEAD; None when the cache has nothing to do, as for most misses."""
     environ = call.environ
     if config_true_value(environ.get("HTTP_X_NEWEST", "")) or not environ.keys().isdisjoint(_UNUSUAL):
         return None
@@ -175,14 +175,14 @@ class ReadVisit(CacheVisit):
         self._entry = self._store.table.find(key)
 
     def is_interested(self) -> bool:
-        """Whether there is something to answer with, or the answer may be kept."""
+        """Whether the cache has the object, or may store the response."""
         if self._entry is not None or not self._call.decided:
             return True
         self._store.table.count("misses")
         return self._may_keep()
 
     def _may_keep(self) -> bool:
-        """Whether the answer is a whole body of an object that is asked for often enough."""
+        """Whether the response is a whole body of an object that is requested often enough."""
         call = self._call
         if call.method != "GET" or "HTTP_RANGE" in call.environ:
             return False
@@ -210,7 +210,7 @@ class ReadVisit(CacheVisit):
             self._store.table.count("misses")
             self._call.environ[SEARCHED] = MISS
         if isinstance(reply.body, list | tuple) and "Content-Length" not in reply.headers:
-            reply.headers["Content-Length"] = str(sum(map(len, reply.body)))  # as Swift does with a list
+            reply.headers["Content-Length"] = str(sum(map(len, reply.body)))  # as Swift does for a list
         return reply
 
     def body_out(self, reply: Reply) -> Stream | None:
@@ -230,13 +230,13 @@ class ReadVisit(CacheVisit):
             self._cache.store_later(self._store.keep, self._key, self._snapshot, self._headers, body)
 
     def _from(self, entry: IndexEntry) -> Reply | None:
-        """The answer out of ``entry``, or None: ask Swift."""
+        """The response from ``entry``; None: the request goes to Swift."""
         now = time.time()
         if entry.expires and entry.expires <= now:
             self._store.forget(entry)
             return None
         if self._call.authorize() is not None or not self._cache.container_is_there(self._call.environ):
-            return None  # Swift says so itself
+            return None  # Swift answers with the error
         content = self._store.files.open(self._key, entry.serial)
         if content is None:
             self._store.forget(entry)
@@ -247,7 +247,7 @@ class ReadVisit(CacheVisit):
         return reply
 
     def _reply(self, entry: IndexEntry, content: CachedFile, now: float) -> Reply | None:
-        """The answer with ``content``, which is closed now or with the answer."""
+        """The response with ``content``, which is closed now or with the response."""
         try:
             if self._is_strict() or not self._is_sure(entry, now):
                 confirmed = self._confirmed(entry, content, now)
@@ -271,10 +271,10 @@ class ReadVisit(CacheVisit):
         return now < entry.checked + self._params["ttl"] and self._store.unchanged(entry) and self._cache.is_trusted()
 
     def _confirmed(self, entry: IndexEntry, content: CachedFile, now: float) -> dict[str, str] | None:
-        """Ask the disks: the object's headers when it still is what is kept, else None.
+        """Ask the disks; return the object's headers when the cached copy is current, else None.
 
-        All replicas are asked where one that slept through a write could mislead for long: in strict
-        mode, and when nobody here knows which write was the last.
+        All replicas are asked where one that missed a write could return old data for long: in strict
+        mode, and when this node does not know which write was the last.
         """
         store = self._store
         snapshot = store.snapshot(self._key)
@@ -289,8 +289,8 @@ class ReadVisit(CacheVisit):
                 store.forget(entry)
             return None
         if write_stamp(reply.headers) < newest:
-            return None  # from a replica that has not heard of the last write
-        if sysmeta.find_marks(reply.headers.items()).motifs:  # may be out of date although nobody wrote it
+            return None  # from a replica that misses the last write
+        if sysmeta.find_marks(reply.headers.items()).motifs:  # a change of its sources makes it stale without a write
             store.forget(entry)
             return None
         headers = plain_headers(reply.headers, content.length)
@@ -304,12 +304,12 @@ class ReadVisit(CacheVisit):
 
 
 def cacheable_headers(headers: Headers) -> dict[str, str]:
-    """Those of a plain answer that are the object's."""
+    """Return the headers of a plain response that belong to the object."""
     found = [(name, value) for name, value in headers.items() if name not in _PASSING]
     return dict(sysmeta.strip_headers(found))
 
 
 def plain_headers(headers: Headers, size: int) -> dict[str, str]:
-    """What a client of the plain object would see, out of the headers of what is stored."""
+    """Return the headers that a client of the plain object sees, computed from those of the stored object."""
     found = [(name, value) for name, value in headers.items() if name not in _PASSING]
     return dict(sysmeta.plain_headers(found, size) if sysmeta.CHAIN in headers else sysmeta.strip_headers(found))

@@ -1,1 +1,1 @@
-"""Objects with motifs in Swift, as proxies see them: their bytes may be gone, and are made while a client reads."""
+"""Objects with motifs in Swift, as proxies see them: the bytes of a contracted object are made while a client reads."""

@@ -24,7 +24,7 @@ _EXPECTED: Final = 'expected `template; name=value; …` or a JSON list of `{"te
 def parse_attachments(value: str, templates: Mapping[str, type[Template]]) -> tuple[dict[str, Any], ...]:
     """Template and parameters of each motif in a header.
 
-    :raises BadParameter: when it is written as nothing of that
+    :raises BadParameter: when the header has neither form
     """
     text = unquote(value, errors="surrogateescape").strip()
     motifs = _from_json(text) if text.startswith("[") else (_from_short(text, templates),)

@@ -1,4 +1,4 @@
-"""A proxy worker's calls to its node's motif daemon, and what it tells that each second."""
+"""A proxy worker's calls to its node's motif daemon, and its report to the daemon each second."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from sluice_middleware.motifs.daemon_protocol import REPORT, WorkerCall, WorkerR
 from sluice_middleware.swift import green
 from sluice_middleware.wsgi.response import Env, OwnersError, RefusedRequest
 
-#: Seconds for a connection, and for each frame; the daemon gives up a template that makes nothing for 60.
+#: Seconds for a connection, and for each frame; the daemon ends a template that makes no bytes for 60.
 _CONNECT: Final = 5.0
 PATIENCE: Final = 75.0
-#: Seconds after which a client may try again.
+#: Seconds after which a client may retry.
 RETRY_AFTER: Final = 5
-#: Objects of either kind that are told of in a second.
+#: Objects of either kind that are reported in a second, at most.
 MOST: Final = 1000
 
 
@@ -27,21 +27,21 @@ def transaction_of(env: Env) -> str:
 
 
 class DaemonAway(OwnersError):
-    """No daemon answers, or it cannot do now what it was asked for."""
+    """The daemon does not answer, or cannot do now what the call requests."""
 
     retry_after = RETRY_AFTER
 
 
 class DaemonClient:
-    """:param path: of the daemon's unix socket; empty when there is none"""
+    """:param path: of the daemon's Unix socket; empty without a daemon"""
 
     def __init__(self, path: str) -> None:
         self.path = path
 
     def call(self, call: WorkerCall) -> GrantedCall:
-        """Ask the daemon and return what it grants; the caller closes it.
+        """Call the daemon and return what it grants; the caller closes it.
 
-        :raises RefusedRequest: when the client asked for what cannot be
+        :raises RefusedRequest: when the client's request cannot be granted
         :raises DaemonAway: when it cannot be granted now
         """
         if not self.path:
@@ -68,7 +68,7 @@ class DaemonClient:
 
 
 class GrantedCall:
-    """A call that was granted, with the connection on which that rests."""
+    """A call that was granted; the grant lasts as long as its connection."""
 
     def __init__(self, connection: socket.socket, reply: WorkerReply) -> None:
         self.reply = reply
@@ -78,7 +78,7 @@ class GrantedCall:
     def begin(self) -> None:
         """Wait for the first of the bytes that follow the reply.
 
-        :raises PeerError: when none come; the call is ended then
+        :raises PeerError: when no bytes come; the call is ended then
         """
         try:
             self._first = self._receive()
@@ -89,7 +89,7 @@ class GrantedCall:
     def __iter__(self) -> Iterator[bytes]:
         """The bytes that follow the reply.
 
-        :raises PeerError: when they end without having been proven
+        :raises PeerError: when they end before the daemon has verified them
         """
         try:
             piece = self._receive() if self._first is None else self._first
@@ -103,13 +103,13 @@ class GrantedCall:
         try:
             piece = receive_frame(self._connection)
         except OSError as error:
-            raise PeerError(f"bytes of an object are not made any more: {error}") from error
+            raise PeerError(f"the bytes of an object are no longer made: {error}") from error
         if piece is None:
             raise PeerError("the bytes that were made are not those of the object")
         return piece
 
     def close(self) -> None:
-        """Give back what was granted."""
+        """End the grant."""
         self._connection.close()
 
     def __enter__(self) -> Self:
@@ -124,10 +124,10 @@ class GrantedCall:
 class ItemReports:
     """Reports to the daemon each second which objects were read, and which ones clients changed.
 
-    The proxy answers a GET without the daemon when the bytes are there, and the daemon orders objects by their opens.
-    It knows no other way that a client deleted an object, or wrote it anew without motifs.  What is beyond a bound, or
-    cannot be sent, is left out: an order by opens does not need every single one, and the daemon looks at an object
-    before it contracts it.
+    The proxy answers a GET without the daemon when the object has its bytes, and the daemon sorts objects by their
+    opens. Only these reports tell it that a client deleted an object, or wrote it again without motifs.  Reports beyond
+    the limit, or that cannot be sent, are dropped: the order by opens does not need each open, and the daemon checks an
+    object before it contracts it.
     """
 
     def __init__(self, daemon: DaemonClient) -> None:
@@ -137,26 +137,26 @@ class ItemReports:
         self._started = False
 
     def note_open(self, name: str) -> None:
-        """An object with motifs is read whose bytes are there."""
+        """Note a read of an object with motifs that has its bytes."""
         if self._begun():
             before = self._opens.pop(name, 0)
             if before or len(self._opens) < MOST:
                 self._opens[name] = before + 1
 
     def note_change(self, name: str) -> None:
-        """A client wrote or deleted an object, which may have had motifs."""
+        """Note that a client wrote or deleted an object, which may have had motifs."""
         if self._begun() and len(self._changed) < MOST:
             self._changed.add(name)
 
     def _begun(self) -> bool:
-        """Whether there is a daemon to report to; the first object that is noted begins it, which is after the fork."""
+        """Whether there is a daemon to report to; the first call starts the reports, after the worker's fork."""
         if self._daemon.path and not self._started:
             self._started = True
             green.each_second(self.send)
         return self._started
 
     def send(self) -> None:
-        """Send what was noted, the last open last."""
+        """Send the noted objects, the last open last."""
         if not self._opens and not self._changed:
             return
         call = WorkerCall(REPORT, "", opens=self._opens, changed=tuple(sorted(self._changed)))
@@ -164,4 +164,4 @@ class ItemReports:
         try:
             self._daemon.call(call).close()
         except SluiceError:
-            return  # the daemon is away; nothing depends on it
+            return  # the daemon is unreachable; no request depends on the reports

@@ -1,16 +1,16 @@
-"""What a proxy worker asks of its node's motif daemon, over a unix socket.
+"""The calls of a proxy worker to its node's motif daemon, over a Unix socket.
 
 One connection is one call.  Each message is a frame: its length in four bytes, most significant first, and so many
 bytes.  The worker sends a :class:`WorkerCall`, the daemon a :class:`WorkerReply`.
 
-* ``OPEN``: status 200 is followed by frames of bytes as they are made, and an empty one when all have come; a
-  connection that ends without it tells that they are not to be trusted.  204: the bytes are in their place.
-* ``EXPAND``: 204 as soon as the bytes are in their place.
-* ``CONTRACT``: 204 when its bytes are gone, whoever gave them up; for tools on the node.
-* ``ATTACH``: ``record`` is what to write with the object.
-* ``REPORT``: objects were read whose bytes are there, and others changed by clients.
-* ``CHANGE`` and ``COPY``: what was granted holds until the worker closes the connection; a daemon that closes it
-  before takes it back.
+* ``OPEN``: status 200 is followed by frames of bytes as they are made, and an empty frame at the end; if the
+  connection ends without it, the bytes must not be used.  204: the object has its bytes.
+* ``EXPAND``: 204 as soon as the object has its bytes.
+* ``CONTRACT``: 204 when the object has no bytes, whoever removed them; for tools on the node.
+* ``ATTACH``: ``record`` is to be written with the object.
+* ``REPORT``: objects with their bytes were read, and other objects were changed by clients.
+* ``CHANGE`` and ``COPY``: the grant lasts until the worker closes the connection; a daemon that closes it
+  earlier withdraws the grant.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CHANGE: Final = "change"
 COPY: Final = "copy"
 REPORT: Final = "report"
 
-#: No frame is longer.
+#: The longest frame.
 FRAME_LIMIT: Final = 1 << 20
 _LENGTH: Final = struct.Struct("!I")
 
@@ -40,16 +40,16 @@ _LENGTH: Final = struct.Struct("!I")
 @dataclass(frozen=True, slots=True)
 class WorkerCall(Message):
     """
-    :param item: what it is about, ``account/container/object``
-    :param start: first byte that is wanted, of ``OPEN``
+    :param item: the object of the call, ``account/container/object``
+    :param start: first byte to send, of ``OPEN``
     :param stop: the byte behind the last one; None for the end
     :param sources: objects that it is made from, as far as the worker knows, of ``OPEN``
-    :param motifs: what is attached: template and parameters of each
-    :param identity: who attaches or copies (``rights``)
-    :param fresh: whether the object is written anew, so that earlier motifs are gone
-    :param to: where it is copied
+    :param motifs: the motifs to attach: template and parameters of each
+    :param identity: the identity that attaches or copies (``rights``)
+    :param fresh: whether the object is written anew, which removes earlier motifs
+    :param to: the target of the copy
     :param item_version: of the item as the worker saw it, of ``COPY``
-    :param opens: how often objects were read, what was read last at the end, of ``REPORT``
+    :param opens: how often objects were read, the last one read at the end, of ``REPORT``
     :param changed: objects that clients wrote or deleted, with motifs or without, of ``REPORT``
     :param verify: what is proven before (``sluice_motifs.contraction.contractor``), of ``CONTRACT``
     :param request: Swift's id of the transaction that it is for; empty for none
@@ -75,10 +75,10 @@ class WorkerCall(Message):
 class WorkerReply(Message):
     """
     :param status: as of HTTP
-    :param reason: why it is none of 2xx
+    :param reason: the error, for a status other than 2xx
     :param same: whether the bytes that follow are those that the object had
-    :param record: what to write with the object
-    :param contracted: whether the object that is copied has no bytes; ``size`` and ``etag`` are those that it had
+    :param record: to be written with the object
+    :param contracted: whether the copied object has no bytes; ``size`` and ``etag`` are those that it had
     """
 
     status: int
@@ -93,16 +93,16 @@ class WorkerReply(Message):
 def send_frame(connection: socket.socket, data: bytes) -> None:
     """Send one frame.
 
-    :raises OSError: when the peer is gone
+    :raises OSError: when the peer has closed the connection
     """
     connection.sendall(_LENGTH.pack(len(data)) + data)
 
 
 def receive_frame(connection: socket.socket) -> bytes | None:
-    """The next frame; None when the peer ended the connection in good order between two frames.
+    """Receive a frame; return None when the peer closed the connection between two frames.
 
-    :raises PeerError: when it ended within a frame, or that is too long
-    :raises OSError: when the connection is broken, or slow beyond its time-out
+    :raises PeerError: when the connection ended within a frame, or the frame is too long
+    :raises OSError: when the connection fails, or exceeds its time-out
     """
     head = _receive(connection, _LENGTH.size)
     if not head:
@@ -119,7 +119,7 @@ def receive_frame(connection: socket.socket) -> bytes | None:
 
 
 def _receive(connection: socket.socket, size: int) -> bytes:
-    """``size`` bytes, fewer at the end of the connection."""
+    """Receive ``size`` bytes, fewer at the end of the connection."""
     pieces = []
     while size:
         piece = connection.recv(size)

@@ -1,4 +1,4 @@
-"""Objects as items of the runtime of motifs: ``account/container/object``, described by the answer to a HEAD."""
+"""Objects as items of the motif runtime: ``account/container/object``, described by the response to a HEAD."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _PINNED: Final = {
     "x-object-manifest": "it is the manifest of a large object",
     "x-object-sysmeta-symlink-target": "it is a link",
 }
-#: In the environment of a look for which no client waits.
+#: Environment key of a HEAD for which no client waits.
 UNHURRIED: Final = "sluice.unhurried"
-#: Objects that are looked at at a time, for one that is made from many.
+#: HEADs sent at a time for the sources of one object.
 LOOKS_AT_ONCE: Final = 8
 _ENCRYPTED: Final = ("x-object-sysmeta-crypto-", "x-object-transient-sysmeta-crypto-")
 
@@ -33,15 +33,15 @@ def item_name(target: Target) -> str:
 
 
 def target_of(name: str) -> Target | None:
-    """The object of a name; None when no object can have it."""
+    """The object of a name; None for a name that no object can have."""
     parts = name.split("/", 2)
     return (parts[0], parts[1], parts[2]) if len(parts) == 3 and all(parts) else None
 
 
 def view_of(name: str, stored: StoredObject, pinned: str = "") -> ItemView:
-    """The item that an answer describes.
+    """The item that a response describes.
 
-    :param pinned: why its bytes must stay, if the answer alone does not tell
+    :param pinned: why its bytes must stay, if the response does not say so
     :raises DecodeError: when its record is damaged
     """
     plain = Plain(stored.version, stored.size, stored.etag)
@@ -50,11 +50,11 @@ def view_of(name: str, stored: StoredObject, pinned: str = "") -> ItemView:
 
 
 class ObjectViews:
-    """Looks at objects, each time at the newest copy.
+    """Views of objects, each from a HEAD of the newest copy.
 
     :param app: Swift's proxy application below gatekeeper, authorization and Sluice
-    :param cache: Swift's own, if ``app`` has none
-    :param unhurried: whether no client waits for what is seen
+    :param cache: Swift's memcache, if ``app`` has none
+    :param unhurried: whether no client waits for the views
     """
 
     def __init__(self, app: App, cache: Any = None, unhurried: bool = False) -> None:
@@ -63,9 +63,9 @@ class ObjectViews:
         self._cache = cache
 
     def view(self, name: str) -> ItemView | None:
-        """The item; None when there is none.
+        """The item; None if the object does not exist.
 
-        :raises PeerError: when that cannot be known
+        :raises PeerError: when Swift's response does not tell
         """
         stored = self.stored(name)
         try:
@@ -74,13 +74,13 @@ class ObjectViews:
             raise PeerError(f"the metadata of `{name}` cannot be read: {error}") from error
 
     def view_all(self, names: Sequence[str]) -> Sequence[ItemView | None]:
-        """As :meth:`view`, of several."""
+        """The views of several items, in their order."""
         return view_concurrently(self.view, names)
 
     def stored(self, name: str) -> StoredObject | None:
-        """The object as it is stored; None when there is none.
+        """The object as it is stored; None if it does not exist.
 
-        :raises PeerError: when that cannot be known
+        :raises PeerError: when Swift's response does not tell
         """
         target = target_of(name)
         if target is None:
@@ -104,7 +104,7 @@ class ObjectViews:
 
 
 def view_concurrently(look: Callable[[str], ItemView | None], names: Sequence[str]) -> Sequence[ItemView | None]:
-    """What ``look`` finds of each object; some are looked at at a time."""
+    """The result of ``look`` for each object; several run concurrently."""
     if len(names) < 2:
         return [look(name) for name in names]
     return green.map_concurrently(look, names, LOOKS_AT_ONCE)

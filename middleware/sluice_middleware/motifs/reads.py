@@ -2,22 +2,22 @@
 
 Theory of operation.
 
-* The object server answers as for any object.  Its answer says whether the object has motifs, so others pay nothing.
-* The versions of the sources of a derived object are compared first, also before 304 and 412 are believed.  A HEAD may
+* The object server answers as for any object.  Its response says whether the object has motifs, so requests for other
+  objects cost nothing more.
+* The versions of the sources of a derived object are compared first, before a 304 or 412 is returned, too.  A HEAD may
   show the last version; it says so.
 * HEAD, 304 and 412 of a contracted object need other headers only: the object server compared the plain ETag.
-* The bytes of a contracted object come from the node's motif daemon while they are made.  A range waits for its own,
-  several ranges for the whole.
-* New content, after a source changed, or made by a motif that is not exact, has another size and ETag, which nobody
-  knows before its end.  It is sent without them.  Ranges, conditions and requests of Swift's own wait until it is in
-  its place, and ask again then.
-* It has a time of its own, which clients are shown and by which conditions are judged.  An object server judges by the
-  time of the data file, which is that of a client's upload before: it says 304 where the content has changed since, and
-  lets If-Unmodified-Since pass.  Both show in its answer, so objects without motifs cost nothing.
+* The node's motif daemon makes the bytes of a contracted object and sends them meanwhile.  A range waits for its own
+  bytes, several ranges wait for the whole.
+* New content, after a source changed, or made by a motif that is not exact, has another size and ETag, which are
+  unknown before its end.  It is sent without them.  Ranges, conditions and requests of Swift's own wait until it is
+  stored, and are then sent again.
+* It has a time of its own, which clients see and conditions are compared with.  An object server compares with the
+  time of the data file, which is that of a client's earlier upload: it returns 304 where the content has changed since,
+  and lets If-Unmodified-Since pass.  Its response shows both cases, so objects without motifs cost nothing.
 
-Whether an object is out of date is judged once, by :meth:`MotifReads._staleness`, so a daemon that is away hurts those
-alone that must be made.  Where the daemon makes all the bytes in any case, its reply says so instead
-(:meth:`MotifReads._open`).
+Only :meth:`MotifReads._staleness` decides whether an object is stale, so an unreachable daemon affects only the
+objects whose bytes must be made.  Where the daemon makes all the bytes in any case, its reply says so instead
 """
 
 from __future__ import annotations
@@ -44,17 +44,18 @@ from sluice_motifs.api import Template
 from sluice_motifs.dependencies.freshness import Freshness, is_exact, may_get_stale, sources_by_name
 from sluice_motifs.storage.records import ItemView
 
-#: Who copies objects: Swift's ``copy``, for a client, and what keeps older versions.
+#: ``swift.source`` of requests that copy objects: Swift's ``copy`` for a client, and middlewares that keep old
+#: versions.
 COPY_SOURCES: Final = frozenset(("SSC", "VW", "OV"))
 _UNKNOWN: Final = "unknown"
-#: Of the object that was there; the new content has others.
+#: Headers of the earlier content; the new content has others.
 _OF_THE_OLD: Final = frozenset(("etag", "content-length", "last-modified", "x-timestamp", "content-range"))
 _MODIFIED_SINCE: Final = "HTTP_IF_MODIFIED_SINCE"
 _OF_A_BODY: Final = frozenset(("content-length", "content-range"))
 
 
 class NotAnswered(OwnersError):
-    """The object is to be asked for again, at its newest copy."""
+    """The request must be sent again, to the newest copy of the object."""
 
     retry_after = RETRY_AFTER
 
@@ -71,10 +72,10 @@ class MotifReads:
         self._templates = templates
 
     def answer(self, env: Env, target: Target, answer: UpstreamResponse) -> UpstreamResponse:
-        """The answer to the client's request, out of the one for what is stored; that one may stay encoded.
+        """Return the response to the client's request, from the response for the stored object; it may stay encoded.
 
-        :raises NotAnswered: when the object is to be asked for again
-        :raises SluiceError: when the bytes cannot be made, or nobody knows whether they are out of date
+        :raises NotAnswered: when the request must be sent again
+        :raises SluiceError: when the bytes cannot be made, or it is unknown whether they are stale
         """
         env[sysmeta.WITH_MOTIFS] = True
         try:
@@ -84,7 +85,7 @@ class MotifReads:
             if stale and env["REQUEST_METHOD"] == "GET":
                 return self._made(env, view, answer, stale=True)
             if is_modified(env, stored, answer):
-                raise NotAnswered(f"`{view.name}` changes again and again")
+                raise NotAnswered(f"`{view.name}` keeps changing")
             answer = apply_content_time(env, stored, answer)
             if not stored.contracted:
                 if env["REQUEST_METHOD"] == "GET" and answer.code in (200, 206):
@@ -103,10 +104,10 @@ class MotifReads:
         return answer
 
     def _staleness(self, env: Env, view: ItemView, answer: UpstreamResponse) -> str:
-        """`true` when the object is out of date, empty when it is not; a HEAD may say that nobody knows."""
+        """`true` when the object is stale, empty when it is not; for a HEAD also `unknown`."""
         is_get = env["REQUEST_METHOD"] == "GET"
         if view.contracted and answer.code == 200 and is_get and not _is_for_the_whole(env):
-            return ""  # the daemon makes all the bytes in any case, and says whether they are those of the object
+            return ""  # the daemon makes all the bytes in any case, and says whether they are the object's
         try:
             if not may_get_stale(view, self._templates):
                 return ""
@@ -118,7 +119,7 @@ class MotifReads:
             return _UNKNOWN
 
     def _made(self, env: Env, view: ItemView, answer: UpstreamResponse, stale: bool) -> UpstreamResponse:
-        """The bytes that the daemon makes of an object that is contracted, or ``stale``."""
+        """Return a response with the bytes that the daemon makes of an object that is contracted, or ``stale``."""
         close_if_possible(answer.body)
         headers = sysmeta.plain_headers(answer.headers, view.plain.size)
         whole = _is_for_the_whole(env)
@@ -143,7 +144,7 @@ class MotifReads:
     def _wait(self, env: Env, view: ItemView) -> None:
         """Until the bytes are in their place.
 
-        :raises NotAnswered: then
+        :raises NotAnswered: always, so that the request is sent again
         """
         self._daemon.call(WorkerCall(EXPAND, view.name, request=transaction_of(env))).close()
         raise NotAnswered(f"`{view.name}` changes again and again")
@@ -153,14 +154,14 @@ class MotifReads:
     ) -> GrantedCall:
         """The bytes that the daemon makes; the first are there, since what ends later can only be cut.
 
-        :param new_content: whether others will do than those that the object had
-        :raises NotAnswered: when the bytes are in their place by now, or are not made after all
+        :param new_content: whether other bytes than those that the object had are acceptable
+        :raises NotAnswered: when the object has its bytes by now, or the daemon does not make them
         """
         sources = tuple(sources_by_name(view.record.motifs, view.name, self._templates))
         granted = self._daemon.call(WorkerCall(OPEN, view.name, start, stop, sources, request=transaction_of(env)))
         if granted.reply.status != 200:
             granted.close()
-            raise NotAnswered(f"`{view.name}` changes again and again")
+            raise NotAnswered(f"`{view.name}` keeps changing")
         try:
             granted.begin()
         except PeerError as error:
@@ -174,19 +175,19 @@ class MotifReads:
         return all(is_exact(one, view.name, self._templates) for one in view.record.motifs)
 
     def _marked(self, env: Env, view: ItemView, headers: Headers, code: int) -> Headers:
-        """Headers by which the PUT of a copy finds the motifs of the object that is copied."""
+        """Add the header by which the PUT of a copy finds the motifs of the copied object."""
         if env.get("swift.source") not in COPY_SOURCES or code != 200 or env["REQUEST_METHOD"] != "GET":
             return headers
         return [*headers, (sysmeta.COPIED, json.dumps({"n": view.name, "v": view.plain.version}))]
 
 
 def _is_for_the_whole(env: Env) -> bool:
-    """Whether size and ETag must be known before an answer begins."""
+    """Whether size and ETag must be known before the response begins."""
     return env.get("swift.source") is not None or "HTTP_RANGE" in env or not env.keys().isdisjoint(CONDITIONS)
 
 
 def is_modified(env: Env, stored: StoredObject, answer: UpstreamResponse) -> bool:
-    """Whether a 304 is to be asked for again, without If-Modified-Since, which is taken out of the request."""
+    """Whether a request answered with 304 must be sent again; If-Modified-Since is then removed from it."""
     if not stored.made or answer.code != 304 or _MODIFIED_SINCE not in env:
         return False
     since = Request(env).if_modified_since
@@ -197,7 +198,7 @@ def is_modified(env: Env, stored: StoredObject, answer: UpstreamResponse) -> boo
 
 
 def apply_content_time(env: Env, stored: StoredObject, answer: UpstreamResponse) -> UpstreamResponse:
-    """The answer with the time that clients see; 412 where they asked for nothing as late as that."""
+    """Return the response with the time of the content; 412 where If-Unmodified-Since is earlier than that."""
     if not stored.made:
         return answer
     times = {"last-modified": formatdate(_shown(stored), usegmt=True), "x-timestamp": f"{stored.modified:016.05f}"}
@@ -211,12 +212,12 @@ def apply_content_time(env: Env, stored: StoredObject, answer: UpstreamResponse)
 
 
 def _shown(stored: StoredObject) -> int:
-    """Seconds since 1970, rounded as Swift does."""
+    """The time of the content in seconds since 1970, rounded up as Swift does."""
     return math.ceil(stored.modified)
 
 
 class LazyBody:
-    """Bytes that are made only when they are read: a copy may do without."""
+    """Bytes that are made only when they are read: a copy may not need them."""
 
     def __init__(self, open_call: Callable[[], GrantedCall]) -> None:
         self._open = open_call
@@ -230,6 +231,6 @@ class LazyBody:
         yield from self._granted
 
     def close(self) -> None:
-        """Read no more."""
+        """End the call to the daemon."""
         if self._granted is not None:
             self._granted.close()

@@ -1,11 +1,11 @@
-"""PUT, POST, DELETE and COPY where motifs are concerned.
+"""PUT, POST, DELETE and COPY of objects with motifs.
 
-* ``X-Object-Motif`` on a PUT or POST attaches motifs; the daemon checks them, and says what to record.
-* A POST replaces all metadata that were posted before, so the record of motifs among them is sent again.
-* A copy of an object takes its motifs along, attached by whoever copies; of a contracted one no byte is read.
-* Objects that an earlier version contracted may need those of a container that is marked as they are.  Before a PUT or
-  DELETE of one, the daemon keeps its bytes.  The mark is in the container's metadata, which Swift's proxy reads (or
-  remembers) for each write anyway; it goes when all these were contracted anew.
+* ``X-Object-Motif`` on a PUT or POST attaches motifs; the daemon checks them, and returns the record to store.
+* A POST replaces all metadata posted before, so the record of motifs among them is sent again.
+* A copy of an object has its motifs, attached by the identity that copies; of a contracted one no byte is read.
+* Objects that an earlier version contracted may need present versions of the objects in a marked container.  Before a
+  PUT or DELETE of one, the daemon secures its bytes.  The mark is in the container's metadata, which Swift's proxy
+  reads (or has cached) for each write anyway; it is removed once all those objects were contracted again.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ log = logging.getLogger(__name__)
 _OVERRIDE_ETAG: Final = header_to_environ_key(get_container_update_override_key("etag"))
 _OVERRIDE_SIZE: Final = header_to_environ_key(get_container_update_override_key("size"))
 _METADATA: Final = "HTTP_X_OBJECT_META_"
-#: On the link from an object of a versioned container to its newest version.
+#: Set on the link from an object of a versioned container to its newest version.
 _VERSION_LINK: Final = "HTTP_X_OBJECT_SYSMETA_VERSIONS_SYMLINK"
-#: Of a manifest; Swift's ``object_versioning`` looks for it in what it stored as a version.
+#: Size header of a manifest; Swift's ``object_versioning`` reads it from the version that it stored.
 _VERSION_SIZE: Final = "HTTP_X_OBJECT_SYSMETA_SLO_SIZE"
 _EXPIRY: Final = ("HTTP_X_DELETE_AT", "HTTP_X_DELETE_AFTER")
 
@@ -68,8 +68,8 @@ class MotifWrites:
         self._accepted = accepted
 
     def is_idle(self, env: Env, target: Target, copied: str | None) -> bool:
-        """Whether a PUT, POST or DELETE needs nothing of :meth:`guarded`, :meth:`copy`, :meth:`attach`, :meth:`post`:
-        here is no daemon, the client asks for no motif, and nobody needs the object as it is.
+        """Whether a PUT, POST or DELETE needs none of :meth:`guarded`, :meth:`copy`, :meth:`attach`, :meth:`post`:
+        there is no daemon, the client requests no motif, and no contracted object needs the present version.
         """
         if self._daemon.path or copied is not None or HEADER_ENV in env:
             return False
@@ -77,7 +77,7 @@ class MotifWrites:
 
     @contextmanager
     def guarded(self, env: Env, target: Target) -> Iterator[None]:
-        """While it is entered the request may change its object.
+        """Context in which the request may change its object.
 
         :raises SluiceError: when its bytes cannot be kept for objects that an earlier version contracted
         """
@@ -93,16 +93,16 @@ class MotifWrites:
         method = env["REQUEST_METHOD"]
         if method not in ("PUT", "DELETE") and (method != "POST" or env.keys().isdisjoint(_EXPIRY)):
             return False
-        # middlewares to the left have mostly looked at the container
+        # middlewares further left have mostly requested the container's metadata
         known = env.get("swift.infocache", {}).get(f"container/{target[0]}/{target[1]}")
         info = known or get_container_info(env, self._app, swift_source=SOURCE)
         return sysmeta.SOURCES_MARK in info.get("sysmeta", {})
 
     def attach(self, env: Env, target: Target, candidates: Candidates) -> None:
-        """Attach what a client's PUT asks for, or without that what policies say.
+        """Attach the motifs of a client's PUT header, or, without a header, those of policies.
 
-        :param candidates: what policies say of the object
-        :raises SluiceError: when it cannot be attached as the client asks
+        :param candidates: the policies that may concern the object
+        :raises SluiceError: when they cannot be attached as the client requests
         """
         value = env.pop(HEADER_ENV, None)
         if value is None:
@@ -110,7 +110,7 @@ class MotifWrites:
                 self._attach_by_policy(env, target, candidates)
             return
         if _VERSION_LINK in env:
-            return  # the version, which was written before, has them
+            return  # the version was written before, with its motifs
         if is_interpreted(env):
             raise RefusedRequest("manifests and links take no motifs", 400)
         reply = self._attached(env, target, value, fresh=True)
@@ -119,7 +119,7 @@ class MotifWrites:
             env[sysmeta.WITH_MOTIFS] = True
 
     def _attach_by_policy(self, env: Env, target: Target, candidates: Candidates) -> None:
-        """The object is stored without a motif that cannot be attached to it: no client asked for one."""
+        """Attach the motifs of policies; an object is stored without a motif that cannot be attached to it."""
         pipeline = candidates.resolve(upload_facts(env, target[2])).get(MOTIF, ())
         metadata = {
             name.removeprefix(_METADATA).replace("_", "-").lower(): str(value)
@@ -141,9 +141,9 @@ class MotifWrites:
             log.warning("`%s` is stored without the motif of a policy: %s", item_name(target), error)
 
     def post(self, env: Env, target: Target) -> None:
-        """Attach what a client's POST asks for, and carry over what is attached.
+        """Attach the motifs of a client's POST header, and keep the attached ones otherwise.
 
-        :raises SluiceError: when it cannot be
+        :raises SluiceError: when that is impossible
         """
         value = env.pop(HEADER_ENV, None)
         if value is not None:
@@ -152,7 +152,7 @@ class MotifWrites:
                 env[sysmeta.POSTED_MOTIF_ENV] = reply.record
             return
         if not self._daemon.path:
-            return  # nothing attaches motifs here, and a HEAD is saved
+            return  # this proxy attaches no motifs, so the HEAD is needless
         stored = ObjectViews(self._app, env.get("swift.cache")).stored(item_name(target))
         if stored is not None and stored.motif_record:
             env[sysmeta.POSTED_MOTIF_ENV] = stored.posted_motif(stored.motif_record)
@@ -173,10 +173,11 @@ class MotifWrites:
             return granted.reply
 
     def copy(self, env: Env, target: Target, text: str | None) -> UpstreamResponse | None:
-        """Copy the motifs of an object; None when the bytes are to be stored, with the motifs if these may come along.
+        """Copy the motifs of an object; return None when Swift has to store the bytes, with the motifs if they can be
+        copied.
 
         :param text: the value of ``sysmeta.COPIED`` in the request
-        :raises SluiceError: when Swift is away
+        :raises SluiceError: when Swift is unreachable
         """
         if text is None or env.get("swift.source") not in COPY_SOURCES or HEADER_ENV in env:
             return None
@@ -207,7 +208,7 @@ class MotifWrites:
                 return None
             answer = self._put_contracted(env, reply)
             if size is None:
-                # Swift counts the bytes of a version while they are read, unless this tells their number
+                # Swift counts the bytes of a version while they are read, unless this header gives their number
                 env[_VERSION_SIZE] = str(reply.size)
             return answer
 

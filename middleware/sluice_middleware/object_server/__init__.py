@@ -1,1 +1,1 @@
-"""What runs in object servers: controller, read-time filters, disk files, I/O threads."""
+"""Code of object servers: controller, read-time filters, disk files, I/O threads."""

@@ -1,9 +1,9 @@
-"""Answers a batch of looks and contractions (``sluice_middleware.swift.object_batches``) from the disk files.
+"""Answers a batch of HEADs or contractions (``sluice_middleware.swift.object_batches``) from the disk files.
 
-As Swift's object server answers a HEAD, and a PUT of no bytes at the timestamp that it names: what is as new or newer
-stays.  Nothing else is done for each: no request, no response, no line in the log, no row for a container.
+Each is answered as Swift's object server answers a HEAD, or a PUT of no bytes at the named timestamp: an object that is
+as new or newer stays.  It costs no request, no response, no line in the log, and no row of a container.
 
-Contractions are work in the background.  A thread pauses after each for as long as it took, since requests of clients
+Contractions are background work.  A thread pauses after each for as long as it took, since requests of clients
 took longer beside batches without pauses (``docs/reference/benchmarks/motif-costs.md``).
 """
 
@@ -24,15 +24,15 @@ from sluice_middleware.swift import diskfile_api as swift
 from sluice_middleware.swift import green
 from sluice_middleware.swift.object_batches import ObjectAnswer, ObjectRequest
 
-#: Devices on which a batch contracts at a time, in one thread each: changing between threads takes more CPU than
-#: contractions do, and clients' uploads share the pool of threads.
+#: Devices on which a batch contracts at a time, with a thread each: switching between threads takes more CPU than
+#: contractions do, and clients' uploads share the thread pool.
 _DEVICES: Final = 4
-#: Seconds after which none is begun any more: who asked holds leases that end.
+#: Seconds after which no contraction is started: the caller holds leases that expire.
 BEGINS: Final = 3.0
-#: Seconds of a pause at most: with slow disks, too, a batch is to be done before contractions are begun no more.
+#: The longest pause in seconds, so that a batch on slow disks ends within :data:`BEGINS`, too.
 _LONGEST_PAUSE: Final = 0.005
 _NO_BYTES: Final = md5(b"", usedforsecurity=False).hexdigest()
-#: What belongs to no tenant.
+#: The context of requests that belong to no tenant.
 _INTERNAL: Final = RequestContext(None, REPLICATION_FLOW)
 
 
@@ -126,7 +126,7 @@ class ObjectBatches:
         return ObjectAnswer(201)
 
     def _written(self, file: Any) -> Any:
-        """When the data were written, or deleted, as the names of its files say."""
+        """The time of the last write or deletion of the data, from the names of the object's files."""
         try:
             names = os.listdir(file._datadir)
         except FileNotFoundError:

@@ -1,8 +1,8 @@
 """``egg:openstack-sluice#object``: Swift's object server with transforms inside its disk files.
 
 Place in the pipeline.  It replaces ``egg:swift#object`` in ``[app:object-server]``; ``diskfile_module`` of the
-storage policies in swift.conf names the disk files.  A paste filter cannot do this: the requests that SSYNC makes
-pass no filter, they call the application itself.
+storage policies in swift.conf names the disk files.  A paste filter cannot do this: SSYNC sends its requests directly
+to the application, past all filters.
 
 Theory of operation.  For the time of a GET or PUT the controller notes which transform a PUT asks for, and whether the
 request is replication (:mod:`request_context`); disk files that are opened meanwhile read these notes.  BATCH
@@ -33,7 +33,7 @@ from sluice_middleware.wsgi.sysmeta import NODE_ENV
 
 
 class ObjectController(swift.ObjectController):  # type: ignore[misc]
-    """Swift's, with ``PUT`` and ``GET`` that know our refusals, and ``BATCH``."""
+    """Swift's controller, with ``PUT`` and ``GET`` that return Sluice's refusals, and ``BATCH``."""
 
     def __init__(self, conf: dict[str, Any], logger: Any = None) -> None:
         super().__init__(conf, logger)
@@ -41,7 +41,7 @@ class ObjectController(swift.ObjectController):  # type: ignore[misc]
 
     @public  # type: ignore[untyped-decorator]
     def BATCH(self, request: Any) -> Any:
-        """Looks at many objects, or contractions of many (``sluice_middleware.swift.object_batches``)."""
+        """HEADs of many objects, or contractions of many (``sluice_middleware.swift.object_batches``)."""
         length = request.content_length or 0
         if length > LARGEST:
             text = f"a batch of {length} bytes, expected {LARGEST} at most\n"
@@ -55,16 +55,16 @@ class ObjectController(swift.ObjectController):  # type: ignore[misc]
 
     @public  # type: ignore[untyped-decorator]
     def PUT(self, request: Any) -> Any:
-        """As of Swift's, or a refusal after the body."""
+        """As Swift's PUT, or a refusal after the body."""
         return self._answer(super().PUT, request, Refused)
 
     @public  # type: ignore[untyped-decorator]
     def GET(self, request: Any) -> Any:
-        """As of Swift's, or a refusal before the body."""
+        """As Swift's GET, or a refusal before the body."""
         return self._answer(super().GET, request, Unreadable)
 
     def _answer(self, method: Callable[[Any], Any], request: Any, refused: type[Exception]) -> Any:
-        """What ``method`` of Swift's answers, or a refusal where a disk file raises ``refused``."""
+        """Return the response of Swift's ``method``, or a refusal where a disk file raises ``refused``."""
         env = request.environ
         try:
             if NODE_ENV in env or REPLICATION_ENV in env or current_request() is not OF_CLIENTS:
@@ -75,7 +75,7 @@ class ObjectController(swift.ObjectController):  # type: ignore[misc]
             return self._refuse(request, refusal)
 
     def _refuse(self, request: Any, reason: Exception) -> Any:
-        """409: a 5xx would count against the device, and soon suppress it for everybody."""
+        """409: a 5xx would count against the device, and soon suppress it for all objects."""
         self.logger.error("sluice: %s %s refused: %s", request.method, request.path, reason)
         words = sysmeta.reason_header(reason)
         answer = swift.HTTPConflict(request=request, headers={sysmeta.REFUSED: words}, body=words)

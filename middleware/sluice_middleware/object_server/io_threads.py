@@ -1,18 +1,19 @@
-"""Real threads that are lent to streams, one each: what has to be done for a stream is done there, in order.
+"""Real threads that are lent to streams, one each; a thread runs the steps of its stream in order.
 
-Knows neither Swift nor green threads.  Whoever lends starts real threads (Swift replaces those of ``threading``) and is
-told in such a thread when a step is over.  Everything else is called from one thread only, that of Swift's hub.
+This module knows neither Swift nor green threads.  Its caller starts real threads (Swift replaces those of
+``threading``) and is notified in such a thread when a step ends.  All else is called in one thread only, that of
+Swift's hub.
 
-Theory of operation.  A thread that was given back waits for the next stream, the one that waits shortest first, and
-ends when nobody wanted it for a while.  It keeps to one level as long as there may be more threads: BFQ lets threads
-share a queue whose reads lie close together, and who then changed its level would change that of the other, too.  There
-is no lock: to lend a thread is to take it off the list of those that
-wait, to end is to strike oneself off the same list, and of two who try only one succeeds.
+Theory of operation.  A thread that was returned waits for the next stream; the one that waited shortest is lent first,
+and a thread that was not lent for a while ends.  A thread keeps its level while more threads may be started: BFQ lets
+threads share a queue whose reads are close together, and a thread that changed its level would then change that of the
+other, too.  There is no lock: to lend a thread is to remove it from the list of waiting threads, to end is to remove
+oneself from the same list, and only one of two attempts succeeds.
 """
 
 from __future__ import annotations
 
-from _queue import Empty, SimpleQueue  # of ``queue`` Swift puts a green one in its place
+from _queue import Empty, SimpleQueue  # Swift replaces ``queue`` by a green one
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,14 +21,14 @@ from typing import Any, Final, Protocol
 
 from sluice_core.messages.bandwidth import NO_CLASS
 
-#: Seconds after which a thread that nobody wants ends.
+#: Seconds after which a thread that is not lent ends.
 IDLE_SECONDS: Final = 10.0
 
 Start = Callable[[Callable[[], None]], None]
 
 
 class StepEvent(Protocol):
-    """Set in the thread when a step is over; the one that started it waits for it."""
+    """Set in the thread when a step ends; the caller that started the step waits for it."""
 
     def set(self) -> None:
         """Wake the waiter; must not raise."""
@@ -64,8 +65,8 @@ class ThreadStep:
     def wait(self) -> Any:
         """Wait for the call and return what it returned; called once, when the step has an event.
 
-        Others go on meanwhile, and take their turn even when the step is over: what comes fast, as from the page
-        cache, would else keep them from theirs.
+        Other green threads run meanwhile, even when the step has ended: otherwise fast steps, as from the page
+        cache, would keep them from running.
         """
         if self._event is not None:
             self._event.wait()
@@ -77,7 +78,7 @@ class ThreadStep:
 
 
 class _Thread:
-    """A real thread and the steps that it still has to do."""
+    """A real thread and its queued steps."""
 
     def __init__(self, pool: IoThreads) -> None:
         self._pool = pool
@@ -85,7 +86,7 @@ class _Thread:
         self.steps: SimpleQueue[ThreadStep | None] = SimpleQueue()
 
     def run(self) -> None:
-        """Run steps until the thread is not wanted any more."""
+        """Run steps until the thread is no longer needed."""
         pool = self._pool
         while True:
             try:
@@ -105,7 +106,7 @@ class _Thread:
 
 
 class ThreadLease:
-    """A thread while one stream has it."""
+    """A thread while it is lent to one stream."""
 
     def __init__(self, thread: _Thread) -> None:
         self._thread: _Thread | None = thread
@@ -116,11 +117,11 @@ class ThreadLease:
 
     @property
     def busy(self) -> bool:
-        """Whether a step is not over yet."""
+        """Whether the last step has not ended."""
         return self._last is not None and not self._last.finished
 
     def start(self, function: Callable[[], Any], level: int, event: StepEvent | None = None) -> ThreadStep:
-        """Queue ``function`` behind all that was started before, with I/O of ``level``.
+        """Queue ``function`` behind all earlier steps, with I/O of ``level``.
 
         :raises ValueError: after :meth:`release`
         """
@@ -131,9 +132,9 @@ class ThreadLease:
         return step
 
     def release(self, last: Callable[[], Any] | None = None) -> None:
-        """Return the thread; ``last`` is called when nothing is under way any more, now or later in the thread.
+        """Return the thread; ``last`` is called after the last step, now or later in the thread.
 
-        What it raises is nobody's any more when it is called later.  To release twice is to release.
+        An error that it raises in the thread is dropped.  A second release has no effect.
         """
         thread, self._thread = self._thread, None
         later = last is not None and self.busy
@@ -146,13 +147,13 @@ class ThreadLease:
 
 
 class IoThreads:
-    """Threads of one process, as many as are needed and no more than ``most``."""
+    """The threads of one process, as many as are needed and at most ``most``."""
 
     def __init__(
         self, start: Start, set_level: Callable[[int], None], most: int, idle_seconds: float = IDLE_SECONDS
     ) -> None:
         """
-        :param start: runs a function in a new real thread, which does not keep the process from ending
+        :param start: runs a function in a new daemon thread that is real
         :param set_level: gives the calling thread's I/O a level (0 to 7, or idle); must not raise
         """
         self._start = start
@@ -167,7 +168,7 @@ class IoThreads:
         return len(self._all)
 
     def lend(self, level: int = NO_CLASS) -> ThreadLease | None:
-        """A thread for a stream, of ``level`` if possible; None when all are lent and there must be no more."""
+        """Lend a thread to a stream, of ``level`` if possible; return None when ``most`` threads are lent."""
         for thread in reversed(self._resting.copy()):
             if thread.level == level and self._take(thread):
                 return ThreadLease(thread)
@@ -179,24 +180,24 @@ class IoThreads:
         self._all.add(thread)
         try:
             self._start(thread.run)
-        except RuntimeError:  # no more threads in this process
+        except RuntimeError:  # the process cannot start more threads
             self._all.discard(thread)
             return None
         return ThreadLease(thread)
 
     def return_thread(self, thread: _Thread) -> None:
-        """Called by a thread that was given back."""
+        """Called by a thread that was returned."""
         self._resting.append(thread)
 
     def retire(self, thread: _Thread) -> bool:
-        """Called by a thread that nobody wanted; return False when it was taken just now."""
-        if not self._take(thread):  # lent, however long the stream has been doing nothing
+        """Called by a thread that was not lent for a while; return False when it was lent just now."""
+        if not self._take(thread):  # it is lent, though its stream has been idle
             return False
         self._all.discard(thread)
         return True
 
     def _take(self, thread: _Thread) -> bool:
-        """Take a waiting thread; return False when another caller was first."""
+        """Remove a waiting thread from the list; return False when another caller was first."""
         try:
             self._resting.remove(thread)
         except ValueError:

@@ -1,19 +1,19 @@
 """``egg:openstack-sluice#storage``: filters in an object server's pipeline.
 
-Place in the pipeline.  It must stand directly left of the object server: no middleware to the right may change what
-it answers.
+Place in the pipeline.  It must stand directly left of the object server: no middleware to the right may change the
+object server's response.
 
 Theory of operation.
 
-* A GET whose ``X-Backend-Sluice-Read`` names read-time filters is answered with their output, when this node can do
-  that alone: it has the whole object as clients know it (no manifest, no link, no fragment, no object that the proxy
+* A GET whose ``X-Backend-Sluice-Read`` names read-time filters is answered with their output, when this node can run
+  them alone: it has the whole object as clients see it (no manifest, no link, no fragment, no object that the proxy
   transformed).  Where it cannot, or a filter fails before its first output, the response is as without the header,
   and the proxy runs the filters, and reports errors.
-* Request filters whose policy says ``ON STORAGE_NODE`` accompany the requests of replicated storage policies, by the
-  node's own snapshot.
+* Request filters whose policy says ``ON STORAGE_NODE`` accompany the requests of replicated storage policies, as the
+  node's own snapshot says.
 * Uploads and downloads are counted for bandwidth, and downloads are throttled (:mod:`limiter`).
 
-Requests of daemons (REPLICATE, SSYNC) pass; the requests that SSYNC makes itself never come here.
+Requests of daemons (REPLICATE, SSYNC) pass; SSYNC's own requests do not reach this middleware.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from sluice_middleware.wsgi.response import App, Env, StartResponse, UpstreamRes
 from sluice_middleware.wsgi.visit_adapters import set_headers
 from sluice_middleware.wsgi.worker_context import OPTIONS, PASTE_OPTIONS, WorkerContext
 
-#: A stored object with one of these is not what clients know as the object.
+#: A stored object with one of these differs from the object that clients see.
 _NOT_WHOLE: Final = frozenset(
     {
         sysmeta.CHAIN.lower(),
@@ -59,14 +59,14 @@ _NOT_WHOLE: Final = frozenset(
 )
 #: Options that stand in ``[DEFAULT]`` with a prefix, for disk files and daemons too.
 _SHARED: Final = ("agent_socket", "key_file", "key_manager_conf")
-#: What a sub-request has of the request that it belongs to.
+#: Environment keys that a sub-request copies from the request that it belongs to.
 _PASSED_ON: Final = (
     *("PATH_INFO", "SCRIPT_NAME", "SERVER_NAME", "SERVER_PORT", "SERVER_PROTOCOL", "wsgi.errors"),
     *("HTTP_X_TIMESTAMP", "HTTP_X_BACKEND_STORAGE_POLICY_INDEX", "HTTP_X_TRANS_ID"),
 )
-#: Bytes of an unwanted body that are read at once.
+#: Bytes of an unread body that are read at once.
 _DROPPED: Final = 1 << 16
-#: A PUT with one of these carries the object in a MIME envelope, with footers behind it.
+#: A PUT with one of these carries the object in a MIME envelope, followed by footers.
 _ENVELOPED: Final = ("HTTP_X_BACKEND_OBJ_METADATA_FOOTER", "HTTP_X_BACKEND_OBJ_MULTIPART_MIME_BOUNDARY")
 
 
@@ -81,7 +81,7 @@ class ReadRequest:
     @classmethod
     def parse(cls, text: str) -> ReadRequest:
         """
-        :raises CallerError: when it is not what :mod:`read_filters` writes
+        :raises CallerError: for a value that :mod:`read_filters` does not write
         """
         try:
             data = json.loads(text)
@@ -98,7 +98,7 @@ class StorageMiddleware:
 
     def __init__(self, app: App, context: WorkerContext, limiter: BandwidthLimiter | None = None) -> None:
         """
-        :param limiter: what counts bytes and makes them pay; None for nothing
+        :param limiter: counts and throttles bytes; None for neither
         """
         self.app = app
         self.context = context
@@ -113,7 +113,7 @@ class StorageMiddleware:
         if method not in OBJECT_METHODS or len(parts) != 6 or not parts[5] or parts[3][:1] in ("", "."):
             return self.app(env, start_response)
         target = (parts[3], parts[4], parts[5])
-        if not self._started:  # after the fork, with a request that says where this server listens
+        if not self._started:  # after the fork; the first request names this server's address
             self._started = True
             self.context.start()
             self.limiter.start(env)
@@ -122,7 +122,7 @@ class StorageMiddleware:
         throttled = self.limiter.throttle_upload(env, target, candidates) if method == "PUT" else None
         try:
             if lookup.request_keywords[method].isdisjoint(candidates.keywords) or not _is_replicated(env):
-                if method != "GET" and throttled is None:  # by far the most frequent, and there is nothing to do
+                if method != "GET" and throttled is None:  # by far the most frequent case
                     return self.app(env, start_response)
                 answer = self._plain(env, target) if sysmeta.READ_ENV in env else UpstreamResponse(self.app, env)
             else:
@@ -146,7 +146,7 @@ class StorageMiddleware:
         host = FilterHost(
             place=STORAGE_NODE,
             logger=self.logger,
-            authorize=lambda: None,  # who may do what is the proxy's business
+            authorize=lambda: None,  # the proxy has authorized the request
             sender=lambda _: partial(_send, self.app, env, target),
             is_protective=self.context.lookup.is_protective,
         )
@@ -159,7 +159,7 @@ class StorageMiddleware:
     # -- read-time filters -------------------------------------------------------------------
 
     def _plain(self, env: Env, target: Target) -> UpstreamResponse:
-        """The object server's answer, through the filters that the proxy asked for."""
+        """The object server's response, through the filters that the proxy requests."""
         text = env.pop(sysmeta.READ_ENV, None)
         if text is None or env["REQUEST_METHOD"] != "GET":
             return UpstreamResponse(self.app, env)
@@ -186,7 +186,7 @@ class StorageMiddleware:
         return answer
 
     def _filters(self, request: ReadRequest) -> list[Filter]:
-        """The filters that are wanted, in running order; none when one of them is not here as the proxy knows it."""
+        """The requested filters in running order; none when one of them is missing here or has another version."""
         filters = []
         for step in request.steps:
             known = self.context.filters.get(str(step.get("f")))
@@ -223,17 +223,17 @@ def _is_replicated(env: Env) -> bool:
 
 
 def _is_partial(answer: UpstreamResponse) -> bool:
-    """True when what is stored is not the whole of what clients know."""
+    """Whether the stored object is not the whole object that clients see."""
     return any(name.lower() in _NOT_WHOLE for name, _ in answer.headers)
 
 
 def _refusal(env: Env, error: SluiceError) -> UpstreamResponse:
-    """409 with the reason, of an upload after its body (see :mod:`sysmeta`)."""
+    """Return a 409 with the reason, after the body of an upload (see :mod:`sysmeta`)."""
     if env["REQUEST_METHOD"] == "PUT":
         source = env["wsgi.input"]
         announce = getattr(source, "set_hundred_continue_response_headers", None)
         if announce is not None and _ENVELOPED[0] in env:
-            announce([("X-Obj-Metadata-Footer", "yes")])  # or Swift's proxy takes this for an old object server
+            announce([("X-Obj-Metadata-Footer", "yes")])  # without it Swift's proxy assumes an old object server
         while source.read(_DROPPED):
             pass
     response = HTTPConflict(request=Request(env), body=str(error), content_type="text/plain")
@@ -245,7 +245,7 @@ def _refusal(env: Env, error: SluiceError) -> UpstreamResponse:
 def filter_factory(global_conf: dict[str, str], **local_conf: str) -> Callable[[App], StorageMiddleware]:
     """Paste's entry point; the keys are those that ``[DEFAULT]`` names for the disk files.
 
-    :raises OptionError: unknown options and bad values, all at once
+    :raises OptionError: for unknown options and bad values, all at once
     """
     given = {name: global_conf[f"sluice_{name}"] for name in _SHARED if f"sluice_{name}" in global_conf}
     options = read_options(OPTIONS, {**given, **local_conf}, "[filter:sluice-storage]", PASTE_OPTIONS)

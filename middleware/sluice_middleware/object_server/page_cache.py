@@ -1,7 +1,7 @@
-"""Which bytes of a file are in the page cache.
+"""Whether the page cache has given bytes of a file.
 
-A read that must not wait (``RWF_NOWAIT``) alone is no way to find out: where something is missing, the kernel begins to
-read ahead for it, on the account and with the priority of whoever only wanted to know.
+A read that must not wait (``RWF_NOWAIT``) is not enough to check this: where bytes are missing, the kernel starts to
+read ahead, with the I/O account and priority of the calling thread.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import ctypes
 import os
 from typing import Final
 
-#: By which kernels from 6.5 on know ``cachestat``, the same on all machines (``unistd.h``).
+#: Number of the system call ``cachestat``, known to kernels from 6.5 on, the same on all machines (``unistd.h``).
 _CALL: Final = 451
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
-#: Does not give the interpreter's lock away: the call takes some microseconds, and never waits.
+#: Keeps the interpreter's lock: the call takes some microseconds, and never waits.
 _libc: Final = ctypes.PyDLL(None)
 
 
@@ -27,9 +27,9 @@ class _Counts(ctypes.Structure):
 
 
 def is_cached(descriptor: int, offset: int, length: int) -> bool:
-    """Whether the page cache has all of ``length`` (at least 1) bytes, and no disk is still bringing the last of them.
+    """Whether the page cache has all of ``length`` (at least 1) bytes, and no disk is still reading the last of them.
 
-    Where the kernel does not tell of all, the last one speaks for them.
+    On kernels without ``cachestat`` only the last byte is checked.
     """
     counts = _Counts()
     asked = _Range(offset, length)

@@ -1,9 +1,9 @@
-"""Which streams of objects get a thread of their own, and with what priority it works: one answer per process.
+"""Decides which streams of objects get a thread of their own, and its priority; once per process.
 
-The level of a flow comes from the node's agent (``sluice_core.messages.credit.PriorityUpdate``).  It is one of best
-effort, 0 (first) to 7, or ``messages.credit.IDLE`` (8), the class *idle*: what the others leave.  Of the kernel's
-schedulers only BFQ heeds them.  A priority goes with what a thread itself asks of a disk, reads and fsyncs; what the
-kernel writes back later on its own account has none.
+The level of a flow comes from the node's agent (``sluice_core.messages.credit.PriorityUpdate``).  It is a level of the
+class best effort, 0 (first) to 7, or ``messages.credit.IDLE`` (8), the class *idle*: served when no other I/O waits.
+Of the kernel's schedulers only BFQ honours them.  A priority applies to the reads and fsyncs of a thread; the kernel's
+later write-back has none.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ OPTIONS: Final = (
         "threads for streams that one process may have; further streams are served as plain Swift serves them",
     ),
 )
-#: Bytes that a thread reads or writes at once; the hand-over costs about 100 µs.
+#: Bytes that a thread reads or writes at once; a hand-over costs about 100 µs.
 STEP: Final = 1 << 20
 
-#: By which the kernel knows ``ioprio_set`` (``unistd.h``).
+#: Number of the system call ``ioprio_set`` (``unistd.h``).
 _CALLS: Final = {"x86_64": 251, "aarch64": 30}
 _THIS_THREAD: Final = 0
 _WHO_PROCESS: Final = 1
@@ -61,7 +61,7 @@ _libc: Final = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(eq=False)
 class StreamThread:
-    """A thread while the stream of one flow has it; another when the flow's level changed."""
+    """A thread while it is lent to the stream of one flow; it is exchanged when the flow's level changes."""
 
     threads: IoThreads
     lease: ThreadLease
@@ -72,11 +72,11 @@ class StreamThread:
 
     @property
     def busy(self) -> bool:
-        """Whether a step is not over yet."""
+        """Whether the last step has not ended."""
         return self.lease.busy
 
     def start(self, function: Callable[[], Any]) -> ThreadStep:
-        """Call ``function`` in the thread, after all that was started before, with the flow's priority."""
+        """Call ``function`` in the thread, after all earlier steps, with the flow's priority."""
         level = self.agent_state().level(self.flow)
         if level != self.level and not self.lease.busy:
             other = self.threads.lend(level)
@@ -90,7 +90,7 @@ class StreamThread:
         self.lease.start(function, self.level)
 
     def release(self, last: Callable[[], Any] | None = None) -> None:
-        """Return the thread, and call ``last`` once nothing is under way any more."""
+        """Return the thread, and call ``last`` after the last step."""
         self.lease.release(last)
 
 
@@ -107,14 +107,14 @@ class StreamScheduler:
             raise OptionError(f"option `sluice_io_threads` is `{self._mode}`, expected {', '.join(_MODES)}")
         if self._most < 1:
             raise OptionError(f"option `sluice_io_threads_most` is `{self._most}`, expected 1 at least")
-        #: Whether streams get threads at any time; mostly ``agent_state().active`` decides.
+        #: Whether streams always get threads; in mode ``objective`` ``agent_state().active`` decides.
         self.always = self._mode == ALWAYS
         self.agent_state = agent_state
         self._logger = logger
 
     @property
     def disabled(self) -> bool:
-        """Whether no stream will ever get a thread."""
+        """Whether no stream ever gets a thread."""
         return self._mode == NEVER
 
     def wants_threads(self) -> bool:
@@ -122,7 +122,7 @@ class StreamScheduler:
         return self.always or (self._mode == OBJECTIVE and self.agent_state().active)
 
     def lend(self, flow: Flow) -> StreamThread | None:
-        """A thread for a stream of ``flow``; None when it is to go without."""
+        """Lend a thread to a stream of ``flow``; return None when the stream gets none."""
         if not self.wants_threads():
             return None
         place = (os.getpid(), green.hub_id())
@@ -147,13 +147,13 @@ class StreamScheduler:
         return IoThreads(green.start_thread, set_level_if_possible, self._most)
 
 
-#: One per process and hub, however many policies and so managers there are.
+#: One per process and hub, shared by all policies and managers.
 _threads: dict[tuple[int, int], tuple[IoThreads, green.Notifier]] = {}
 _said: set[tuple[int, str]] = set()
 
 
 def log_devices(folder: str, logger: Logger) -> None:
-    """Say once in this process which devices in ``folder`` heed priorities, and which do not."""
+    """Log once in this process which devices in ``folder`` honour priorities, and which do not."""
     if (os.getpid(), folder) in _said:
         return
     _said.add((os.getpid(), folder))
@@ -189,7 +189,7 @@ def ioprio_value(level: int) -> int:
 def set_level(level: int) -> None:
     """Give the calling thread's I/O ``level``.
 
-    :raises OSError: ENOSYS on machines whose call we do not know, or what the kernel says
+    :raises OSError: ENOSYS on a machine without a known call number, or the kernel's error
     """
     number = _CALLS.get(platform.machine())
     if number is None:
@@ -200,9 +200,9 @@ def set_level(level: int) -> None:
 
 
 def honours_priorities(folder: Path, devices: Path = _DEVICES) -> tuple[bool, str]:
-    """Whether the device of the file system that ``folder`` is on heeds priorities, and why in words.
+    """Whether the device of the file system of ``folder`` honours priorities, and the reason in words.
 
-    :raises OSError: when there is no such folder
+    :raises OSError: when the folder does not exist
     """
     number = folder.stat().st_dev
     name = f"{os.major(number)}:{os.minor(number)}"
@@ -215,9 +215,9 @@ def honours_priorities(folder: Path, devices: Path = _DEVICES) -> tuple[bool, st
 
 
 def queue_devices(place: Path) -> Iterator[Path]:
-    """The devices with a queue that ``place`` in sysfs (a disk, partition, volume or array) stands on.
+    """The devices with a queue below ``place`` in sysfs (a disk, partition, volume or array).
 
-    A loop device has a queue of its own, and stands for itself.
+    A loop device has a queue of its own, and is returned itself.
     """
     if (place / "partition").exists():
         place = place.parent
@@ -229,7 +229,7 @@ def queue_devices(place: Path) -> Iterator[Path]:
 
 
 def scheduler(disk: Path) -> str:
-    """The one that is chosen for ``disk`` in sysfs; empty when there is none to choose."""
+    """The active scheduler of ``disk`` in sysfs; empty without a choice of schedulers."""
     try:
         words = (disk / "queue" / "scheduler").read_text(encoding="ascii").split()
     except OSError:

@@ -1,12 +1,13 @@
-"""Which request filters accompany a request on the proxy, by what is known of the object, and when.
+"""Chooses the request filters of a request on the proxy, by the known attributes of the object.
 
-Theory of operation.  Conditions of policies ask for size, type and tags of the object.  A PUT tells them.  The
+Theory of operation.  Conditions of policies need size, type and tags of the object.  A PUT has them.  The
 attributes of a stored object become known in this order:
 
-* POST and DELETE cost one HEAD, when a condition asks for more than the request tells.
-* GET and HEAD cost nothing: the cache is asked first, since a hit has no other answer; else the answer tells.  A filter
-  with ``info.on_answer`` whose condition is undecided waits for the answer.  Any other does not hold.
-* The answer decides again about all filters with ``info.on_answer``; the others have acted, and stay.
+* POST and DELETE cost one HEAD, when a condition needs more than the request has.
+* GET and HEAD cost nothing: the cache is read first, since a hit has no other response; else the response has the
+  attributes.  A filter with ``info.on_answer`` whose condition is undecided waits for the response.  For any other
+  filter the condition counts as false.
+* The response decides again about all filters with ``info.on_answer``; the others have acted, and stay.
 """
 
 from __future__ import annotations
@@ -29,18 +30,18 @@ _MULTIPART = "multipart/byteranges"
 
 
 class CachedAttributes(Protocol):
-    """The cache of this node, as far as it knows objects."""
+    """The cache of this node, as a source of attributes."""
 
     def complete_facts(self, env: Env, facts: Facts) -> Facts:
-        """``facts`` with what a cached copy of the object of ``env`` says."""
+        """Add the attributes of a cached copy of the object of ``env`` to ``facts``."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilterSelection:
-    """Request filters in running order; those among ``waiting`` only the answer decides about.
+    """Request filters in running order; the response decides about those in ``waiting``.
 
-    ``choose`` gives the filters that hold for the object of an answer, None when it does not tell; ``choose`` itself
-    is None when no answer changes the selection.
+    ``choose`` returns the filters that hold for the object of a response, None when it does not describe it; ``choose``
+    itself is None when no response changes the selection.
     """
 
     filters: Sequence[Filter]
@@ -49,7 +50,7 @@ class FilterSelection:
 
 
 def answer_facts(method: str, name: str, answer: UpstreamResponse) -> Facts | None:
-    """What the answer to a GET or HEAD tells of the stored object; None when it tells nothing."""
+    """The attributes in the response to a GET or HEAD of the stored object; None when it has none."""
     if answer.code not in (200, 206):
         return None
     facts = download_facts(method, name, answer.headers, object_size(answer))
@@ -59,10 +60,10 @@ def answer_facts(method: str, name: str, answer: UpstreamResponse) -> Facts | No
 def select_filters(
     lookup: PolicyLookup, candidates: Candidates, facts: Facts, passed: Collection[str] = ()
 ) -> FilterSelection:
-    """The filters that may act on a request of which ``facts`` are known.
+    """Return the filters that may act on a request with the known attributes ``facts``.
 
     :param passed: keywords of filters that have seen the request already
-    :raises PeerError: when a policy wants a filter that is not installed here
+    :raises PeerError: when a policy requires a filter that is not installed here
     """
 
     def left(found: list[SelectedFilter]) -> list[SelectedFilter]:
@@ -95,10 +96,10 @@ def complete_facts(
     cache: CachedAttributes | None,
     head: Callable[[], Reply],
 ) -> Facts:
-    """``facts`` of a request for a stored object, with what is known of it before the request is made.
+    """Return ``facts`` of a request for a stored object, with the attributes known before the request is made.
 
     :param head: makes a HEAD of the object
-    :raises PeerError: when a condition asks what only the object tells, and it cannot be asked
+    :raises PeerError: when a condition needs attributes of the object, and the HEAD fails
     """
     if not candidates.undecided(FILTER, facts):
         return facts
@@ -109,5 +110,5 @@ def complete_facts(
     if reply.code == 404:
         return facts
     if reply.code != 200:
-        raise PeerError(f"a policy asks for attributes of the object, and HEAD answered {reply.status}")
+        raise PeerError(f"a policy needs attributes of the object, and HEAD answered {reply.status}")
     return download_facts(facts.method, facts.name, list(reply.headers.items()), None)

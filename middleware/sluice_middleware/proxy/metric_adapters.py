@@ -1,9 +1,9 @@
-"""Body adapters that tell the meter what passes, on the plain side of every filter.
+"""Body adapters that report the bytes of bodies to the meter, on the plain side of every filter.
 
-A piece of a body is only added up here: the meter is told once a second, and at the end.
+A piece of a body is only added up here: the meter gets the sum once a second, and at the end.
 
-Some uploads are looked into (``sluice_metrics.meter.sampling``): their first bytes are kept as they pass, as the
-client sent them, and judged when there are enough or no more come.
+Some uploads are sampled (``sluice_metrics.meter.sampling``): their first bytes are kept as they pass, as the
+client sent them, and evaluated when there are enough or the body ends.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sluice_middleware.bandwidth.bodies import ThrottledBody
 from sluice_middleware.swift.proxy_api import close_if_possible
 from sluice_middleware.wsgi.response import WrappedBody
 
-#: Answers to who was not let in; no metric hears of them.
+#: Status codes of requests that Swift did not admit; no metric counts them.
 _REFUSED: Final = (401, 403)
 #: Requests that Swift's own middlewares make as part of a client's request, which is counted
 #: already: segments of large objects, the source of a copy, versions, quota checks.
@@ -29,7 +29,7 @@ PARTS: Final = frozenset({"SLO", "DLO", "SSC", "VW", "OV", "SW", "LO", "SLU"})
 
 @dataclass(slots=True, eq=False)
 class RequestMetrics:
-    """The metric events of one request, in the words of WSGI.
+    """The metric events of one request, from its WSGI calls.
 
     Bytes of every request count; requests that are parts of another one count no operation.
     """
@@ -38,13 +38,13 @@ class RequestMetrics:
     method: str
     #: ``swift.source`` of the request.
     source: InitVar[str | None]
-    #: Those that somebody looks at each second; it is among them until it ended.
+    #: The requests that are flushed each second; this one is among them until it ends.
     alive: set[RequestMetrics] | None = None
     #: Swift has authorized the upload.
     begun: bool = False
     #: Plain bytes that were sent.
     went: int = 0
-    #: Status of the answer, 0 before there is one.
+    #: Status of the response, 0 before there is one.
     _status: int = 0
     _cache: str = ""
     _came: int = 0
@@ -60,7 +60,7 @@ class RequestMetrics:
             self.alive.add(self)
 
     def upload_admitted(self) -> None:
-        """Swift reads the body and so has authorized the upload; may be told again."""
+        """Handle the first read by Swift, which has authorized the upload; may be called again."""
         if not self.begun:
             self.begun = True
             if self._operation:
@@ -68,16 +68,17 @@ class RequestMetrics:
                 self._sample = self.handle.sample()
 
     def answered(self, status: str, cache: str = "") -> None:
-        """The answer starts with ``status``; Swift let the request in unless it says otherwise.
+        """Handle the start of a response with ``status``; Swift has admitted the request unless the status says
+        otherwise.
 
-        :param cache: what the node's cache had for it, as in :class:`~sluice_metrics.api.Response`
+        :param cache: whether the node's cache had the object, as in :class:`~sluice_metrics.api.Response`
         """
         self._status, self._cache = int(status[:3]), cache
         if self._operation and not self.begun and self._status not in _REFUSED:
             self.handle.admitted(self.method)
 
     def received(self, data: bytes) -> None:
-        """Plain bytes came."""
+        """Handle plain bytes that were read."""
         self._came += len(data)
         if self._sample is not None and (not data or self._sample.add(data)):
             self._no_more()
@@ -87,7 +88,7 @@ class RequestMetrics:
         self._progress = progress
 
     def flush(self) -> None:
-        """Tell the meter what moved since the last time."""
+        """Report the bytes since the last flush to the meter."""
         if self._progress is not None:
             self.went = self._progress()
         (came, went), self._told = self._told, (self._came, self.went)
@@ -99,7 +100,7 @@ class RequestMetrics:
     def end(self, status: int = 0) -> None:
         """End the request; may be called again.
 
-        :param status: of the answer that somebody else gives, where there was none
+        :param status: of the response that another middleware gives, if there was none
         """
         self.flush()
         if self.alive is not None:
@@ -120,10 +121,10 @@ class RequestMetrics:
 
 
 def count_body(body: Iterable[bytes], metrics: RequestMetrics) -> Iterable[bytes]:
-    """``body``, counted.
+    """Return ``body``, counted.
 
-    A list stays one: Swift's middlewares throw an error's body away and give it to the client afterwards.  What pays
-    is counted already.
+    A list stays a list: Swift's middlewares close an error's body and send it to the client afterwards.  A body that
+    was throttled is counted already.
     """
     if isinstance(body, list | tuple):
         metrics.went += sum(map(len, body))
@@ -152,6 +153,6 @@ class CountedBody(WrappedBody):
         return piece
 
     def close(self) -> None:
-        """The request is over, taken to the end or not."""
+        """Handle the end of the request, whether the body was read to its end or not."""
         self._metrics.end()
         close_if_possible(self._body)

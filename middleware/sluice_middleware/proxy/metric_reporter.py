@@ -1,8 +1,8 @@
-"""What a worker counts, and the connection on which it tells the node's agent each second.
+"""The counters of a worker, and the connection on which it reports them to the node's agent each second.
 
 One connection per worker (:mod:`agent_connection`).  Totals are cumulative, so a lost message costs resolution, not
-counts: rows stay *changed* until a message with them was taken by the socket.  Without an agent the worker goes on
-counting and tries to connect again each second.
+counts: rows stay *changed* until the socket took a message with them.  Without an agent the worker continues to
+count and tries to connect again each second.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sluice_metrics.meter.meter import Meter
 from sluice_metrics.native import create_metric
 from sluice_middleware.log import Logger
 
-#: A message never exceeds this, whatever the kernel would take.
+#: The longest message, even if the kernel would take a longer one.
 MESSAGE_LIMIT: Final = 64 * 1024
 _ROWS_PER_MESSAGE: Final = 512
 
@@ -56,7 +56,7 @@ class Reporter(AgentConnection):
         self._motifs = motifs
 
     def tick(self) -> None:
-        """Send what changed; drop the connection when the agent has gone."""
+        """Send the changed counters; disconnect when the agent has closed the connection."""
         if self._socket is None and not self._say_hello():
             return
         rows: Sequence[Row] = self._meter.changed()
@@ -68,7 +68,7 @@ class Reporter(AgentConnection):
                 return
 
     def update_actions(self, actions: Mapping[str, int]) -> None:
-        """Say hello anew at the next tick, since this worker's actions have changed."""
+        """Send a new hello at the next tick, since this worker's actions have changed."""
         self._actions = dict(actions)
         self.disconnect()
 
@@ -90,7 +90,7 @@ class Reporter(AgentConnection):
         return True
 
     def _send_rows(self, rows: tuple[Row, ...]) -> bool:
-        """True when the socket took all of ``rows``."""
+        """Send ``rows``; return whether the socket took all of them."""
         message = Counters(
             worker=self.worker,
             at=time.time(),
@@ -108,7 +108,7 @@ class Reporter(AgentConnection):
 
 
 class WorkerMetrics:
-    """The worker's ``meter``: installed metrics, and uploaded ones as the snapshot says; nothing for each request."""
+    """The worker's ``meter``: installed metrics, and uploaded ones of the snapshot; called once a second."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class WorkerMetrics:
         )
 
     def apply_uploads(self, uploads: tuple[Upload, ...]) -> bool:
-        """Count the running metrics of ``uploads`` beside those installed; True when the agent needs a new hello."""
+        """Count the running metrics of ``uploads``, too; return whether the agent needs a new hello."""
         if self._uploaded is None or not self._uploaded.update(uploads):
             return False
         try:

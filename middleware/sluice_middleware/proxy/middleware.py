@@ -1,16 +1,15 @@
 """``egg:openstack-sluice#proxy``: policies on the proxy server.
 
-Place in the pipeline.  It must stand right of every middleware that turns one client request into several or into
-others (``copy``, ``slo``, ``dlo``, ``versioned_writes``, ``symlink``): so it sees the objects that are stored, each
-once. It must stand left of Swift's ``keymaster`` and ``encryption`` and of ``proxy-server``: so what it encodes is
-what is encrypted, and ciphertext is never compressed.  This is the place of Swift's own encryption, for the same
-reasons.
+Place in the pipeline.  It must stand right of every middleware that turns one client request into several or other
+requests (``copy``, ``slo``, ``dlo``, ``versioned_writes``, ``symlink``): so it sees each stored object once.  It must
+stand left of Swift's ``keymaster`` and ``encryption`` and of ``proxy-server``: so its encoded bytes are encrypted, and
+ciphertext is never compressed.  This is the place of Swift's own encryption, for the same reasons.
 
-Inside container-sync it makes timestamps comparable with those of rows (:func:`_after_offsets`).
+For container-sync it makes timestamps comparable with those of rows (:func:`_after_offsets`).
 
-A request for no object passes untouched.  The exception is a PUT that creates a container in an account with a
+A request without an object passes untouched.  The exception is a PUT that creates a container in an account with a
 placement (:mod:`placement`).  Every object request is measured, throttled and handled by :mod:`object_handler`. This
-module holds what belongs to the process: options, plugins, the snapshot, the sockets to the agent.
+module holds the state of the process: options, plugins, the snapshot, the sockets to the agent.
 """
 
 from __future__ import annotations
@@ -51,9 +50,9 @@ PROXY_OPTIONS: Final = (
     Option("motif_socket", "", "unix socket of the node's motif daemon; empty for none, then no object is expanded"),
     Option("busiest_objects", LIMIT, "objects whose metrics a worker counts, the busiest; 0 for none"),
 )
-#: The process that imported this module: in a forked worker another one.
+#: The process that imported this module; a forked worker has another one.
 _IMPORTED_BY: Final = os.getpid()
-#: In what Swift's daemons ask for; gatekeeper takes it off the requests of clients, and the proxy adds it to all.
+#: In requests of Swift's daemons; gatekeeper removes it from requests of clients, and the proxy adds it to all.
 _FROM_DAEMON: Final = "HTTP_X_BACKEND_STORAGE_POLICY_INDEX"
 _NOT_LOOKED_UP: Final = (None, None, None)
 
@@ -61,8 +60,9 @@ _NOT_LOOKED_UP: Final = (None, None, None)
 class ProxyMiddleware:
     """The WSGI filter; one per worker.
 
-    It reports to the agent from its start on, so that the agent knows of every worker: ``swift.common.wsgi`` loads the
-    pipeline once to check it, and again in each worker.  Where nothing forks, the first request begins the reports.
+    It reports to the agent from its start on, so that the agent knows every worker: ``swift.common.wsgi`` loads the
+    pipeline once to check it, and again in each worker.  In a server that does not fork, the first request starts the
+    reports.
     """
 
     def __init__(self, app: App, options: Mapping[str, Any], logger: Logger) -> None:
@@ -99,7 +99,7 @@ class ProxyMiddleware:
 
     def __call__(self, env: Env, start_response: StartResponse) -> Iterable[bytes]:
         path, target, candidates = env.pop(LOOKED_UP, _NOT_LOOKED_UP)
-        if path != env["PATH_INFO"]:  # what stands between us may ask for something else
+        if path != env["PATH_INFO"]:  # a middleware in between may have changed the path
             target, candidates = object_path(env), None
         if target is None:
             return self._no_object(env, start_response)
@@ -121,7 +121,7 @@ class ProxyMiddleware:
             self.logger.error("sluice: %s %s refused: %s", method, env["PATH_INFO"], error)
             return decoding.refuse(env, public_error(env, target[0], error), start_response)
         except BaseException:
-            metrics.end(500)  # as Swift's catch_errors answers
+            metrics.end(500)  # the status that Swift's catch_errors returns
             raise
         finally:
             if throttled is not None:
@@ -142,7 +142,7 @@ class ProxyMiddleware:
         return {keyword: one.info.version for keyword, one in self.filters.items()}
 
     def start_reports(self) -> None:
-        """Start reporting this worker to the agent each second; after the fork, since processes cannot share a
+        """Start to report this worker to the agent each second; after the fork, since processes cannot share a
         connection.
         """
         if not self._reporting:
@@ -157,7 +157,7 @@ class ProxyMiddleware:
         self._report()
 
     def _report(self) -> None:
-        """Send the counters to the agent; uploaded metrics come and go here, between two messages."""
+        """Send the counters to the agent; uploaded metrics are added and removed here, between two messages."""
         for metrics in self._alive:
             metrics.flush()
         if self._metrics.apply_uploads(self.reader.uploads):
@@ -169,9 +169,9 @@ def _after_offsets(headers: Headers) -> Headers:
     """The headers of an object for one of Swift's daemons, with an ``X-Timestamp`` that no offset exceeds.
 
     Swift writes this header without the offset of an object whose bytes were replaced.  A row of the container has it,
-    so container-sync takes what it reads for older than the row, for ever.  It is rounded up rather than sent as it is:
-    container-sync stores the object in the other cluster under it, and that may have a container-sync of its own, and
-    no Sluice.
+    so container-sync considers the object that it reads older than the row, each time.  The timestamp is rounded up
+    rather than sent with its offset: container-sync stores the object in the other cluster under it, and that cluster
+    may have a container-sync of its own, and no Sluice.
     """
     stored = Timestamp(find_header(headers, "X-Backend-Timestamp") or 0)
     if not stored.offset:
@@ -183,7 +183,7 @@ def _after_offsets(headers: Headers) -> Headers:
 def filter_factory(global_conf: dict[str, str], **local_conf: str) -> Callable[[App], ProxyMiddleware]:
     """Paste's entry point.
 
-    :raises OptionError: unknown options and bad values, all at once
+    :raises OptionError: for unknown options and bad values, all at once
     """
     options = read_options(PROXY_OPTIONS, local_conf, "[filter:sluice]", PASTE_OPTIONS)
     logger = open_logger({**global_conf, **local_conf}, "sluice")

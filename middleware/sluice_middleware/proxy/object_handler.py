@@ -1,13 +1,13 @@
-"""Object requests as clients see objects: the part of the proxy that policies act on.
+"""Object requests on objects as clients see them: the part of the proxy that policies act on.
 
 Theory of operation.  :meth:`ObjectHandler.handle` handles one object request.
 
 * Request filters accompany it (:mod:`request_filters`), the first one next to the client.
-* A PUT is encoded by the filters of the policies that hold now (:mod:`encoding`).  Filters that run on storage nodes
-  are named to these in a header (:mod:`backend_headers`).
-* A GET or HEAD is decoded by what the object's own metadata name (:mod:`decoding`), whatever the policies say now.
-* Read-time filters that leave the content as it is observe the body.  Those that change it stand further left
-  (:mod:`read_filters`), since they need whole objects, and only parts of large objects pass here.
+* A PUT is encoded by the filters of the policies that hold now (:mod:`encoding`).  A header names the filters that run
+  on storage nodes (:mod:`backend_headers`).
+* A GET or HEAD is decoded as the object's own metadata say (:mod:`decoding`), independent of the present policies.
+* Read-time filters that do not change the content observe the body.  Those that change it stand further left
+  (:mod:`read_filters`), since they need whole objects, and large objects reach this module in parts.
 
 An object that changes between two requests for parts of it is requested again, a bounded number of times.
 """
@@ -60,16 +60,16 @@ from sluice_rewrites.accounts import owner_account
 
 #: Set in the environment of requests that passed :mod:`read_filters`.
 PASSED_READ_FILTERS: Final = "sluice.reads"
-#: In the cache that Swift's middlewares hand on to requests of their own: keywords of the filters that
+#: In the cache that Swift's middlewares pass to their own requests: keywords of the filters that
 #: :mod:`read_filters` may have run, if the object that the client requested meets their conditions.
 COVERED_BY_READ_FILTERS: Final = "sluice.reads.covered"
-#: Who asks for what a client will get: the client, and those who follow links and manifests for it.
+#: ``swift.source`` of requests whose bytes a client gets: the client's own, and those that follow links and manifests.
 _FOR_CLIENTS: Final = (None, "SYM", "SLO", "DLO")
-#: In the environment of a GET: what storage nodes are offered to run, for the first request for its object.
+#: In the environment of a GET: the filters that storage nodes may run, for the first request for its object.
 OFFERED_STEPS: Final = "sluice.push"
-#: How often a GET is asked when its object changes between two requests for parts of it, or while it is made: somebody
-#: writes it, or what it is made from, several times a second then.  None begins later after the first than the motif
-#: daemon may take for one frame; the last one may still wait for several.
+#: How often a GET is sent when its object changes between two requests for parts of it, or while it is made: a client
+#: then writes it, or its sources, several times a second.  A retry begins at most as long after the first request as
+#: the motif daemon may take for one frame; the last one may still wait for several frames.
 _TRIES: Final = 8
 _READS: Final = ("GET", "HEAD")
 
@@ -87,7 +87,7 @@ class ObjectHandler:
         motifs: DaemonClient | None = None,
     ) -> None:
         """
-        :param motifs: the node's motif daemon; None where objects with motifs are handled as they are stored
+        :param motifs: the node's motif daemon; None where objects with motifs are handled like other objects
         """
         self.app = app
         self.lookup = lookup
@@ -109,8 +109,8 @@ class ObjectHandler:
         """The response to ``env``, a request for the plain object ``target``.
 
         :param passed: request filters that have seen the request already
-        :param candidates: what may concern ``target``, when the caller has it
-        :raises SluiceError: when it cannot be answered; 503 with the reason
+        :param candidates: the policies that may concern ``target``, if the caller has them
+        :raises SluiceError: when the request cannot be answered; the client gets 503 with the reason
         """
         if candidates is None:
             candidates = self.lookup.candidates(target)
@@ -146,7 +146,7 @@ class ObjectHandler:
             return self._changed(env, target, candidates)
 
     def _changed(self, env: Env, target: Target, candidates: Candidates) -> UpstreamResponse:
-        """The answer to a PUT, POST or DELETE."""
+        """Return the response to a PUT, POST or DELETE."""
         if env["REQUEST_METHOD"] == "PUT":
             return self._write(env, target, candidates)
         answer = UpstreamResponse(self.app, env)
@@ -161,7 +161,7 @@ class ObjectHandler:
         selection = select_filters(self.lookup, candidates, facts, passed)
         if not selection.filters:
             return self._plain(env, target, candidates)
-        env.pop(OFFERED_STEPS, None)  # visits see the object, not what a filter makes of it
+        env.pop(OFFERED_STEPS, None)  # visits see the object, not a filter's output
         host = FilterHost(
             place=PROXY,
             logger=self.logger,
@@ -182,7 +182,7 @@ class ObjectHandler:
         )
 
     def _request_facts(self, env: Env, target: Target, candidates: Candidates) -> Facts:
-        """What is known of the object before the request is made; of a stored one only what a condition asks for."""
+        """The facts known before the request is made; of a stored object only those that a condition needs."""
         if env["REQUEST_METHOD"] == "PUT":
             return self._upload_facts(env, target, candidates)
         name = logical_object(target)[2]
@@ -195,7 +195,7 @@ class ObjectHandler:
         return complete_facts(candidates, request_facts(env, name), env, self.cache, head)
 
     def _upload_facts(self, env: Env, target: Target, candidates: Candidates) -> Facts:
-        """What is known of an upload; its first bytes are read when a condition asks how well they compress."""
+        """The facts of an upload; its first bytes are read when a condition needs their compressibility."""
         facts = upload_facts(env, logical_object(target)[2])
         if (
             "compressibility" in candidates.asked
@@ -225,9 +225,9 @@ class ObjectHandler:
         return answer
 
     def _encode(self, env: Env, target: Target, candidates: Candidates) -> encoding.EncodedInput | None:
-        """Encode the body by the policies' filters; None when none of them may change it.
+        """Encode the body by the policies' filters; return None when no filter may change it.
 
-        :raises SluiceError: when a policy wants what this node cannot do
+        :raises SluiceError: when a policy requires a filter that this node cannot run
         """
         wanted = self.upload_filters(env, target, candidates)
         if wanted is None:
@@ -243,26 +243,26 @@ class ObjectHandler:
         return encoding.prepare_upload(env, encoder, size, encoder.heavy, self._may_sample(env, filters, size))
 
     def upload_filters(self, env: Env, target: Target, candidates: Candidates) -> UploadFilters | None:
-        """The filters of the upload in ``env``; None when none may act on it.
+        """Return the filters of the upload in ``env``; None when no filter may act on it.
 
-        :raises SluiceError: when a policy wants what this node cannot do
+        :raises SluiceError: when a policy requires a filter that this node cannot run
         """
         if FILTER not in candidates.kinds or not is_data(env):
             return None
         size = content_length(env)
         if size is not None and size > constraints.MAX_FILE_SIZE:
-            return None  # Swift refuses it
+            return None  # Swift refuses the request
         facts = self._upload_facts(env, target, candidates)
         pipeline = self.lookup.pipeline(candidates, facts)
         return UploadFilters.select(pipeline, env, target, facts.name, size, facts.content_type)
 
     def _may_sample(self, env: Env, filters: Sequence[Filter], size: int | None) -> bool:
-        """Whether a batch may be read before Swift sees the request, and will tell something."""
+        """Whether a batch may be read before Swift sees the request, and its result matters."""
         return (
             size is not None
             and size > encoding.BATCH
             and all(0 < one.decides_within <= encoding.BATCH or not one.info.changes_content for one in filters)
-            and "HTTP_IF_NONE_MATCH" not in env  # may be refused without its body
+            and "HTTP_IF_NONE_MATCH" not in env  # Swift may refuse it without reading the body
             and subrequests.would_be_accepted(self.app, env)
         )
 
@@ -305,7 +305,7 @@ class ObjectHandler:
         raise problem
 
     def _first(self, env: Env) -> UpstreamResponse:
-        """Swift's answer to a client's own request, in which storage nodes may be offered some work."""
+        """Return Swift's response to a client's own request, in which storage nodes may run filters."""
         offer = env.pop(OFFERED_STEPS, None)
         if offer is None or not subrequests.is_replicated(self.app, env):
             return UpstreamResponse(self.app, env)
@@ -316,14 +316,14 @@ class ObjectHandler:
             del env[sysmeta.READ_ENV]
 
     def decode(self, env: Env, target: Target, answer: UpstreamResponse, chain: str) -> None:
-        """Make the answer that of the plain object."""
+        """Turn the response into that of the plain object."""
         item = TransformedObject(self.app, env, answer, chain, self.filters, owner_account(target[0]))
         answer.status, answer.headers, answer.body = decoding.respond(item, answer, env)
         if "HTTP_RANGE" in env and answer.status.startswith("206"):
             self.range_index.remember(env, chain, item.records)
 
     def _watch(self, env: Env, target: Target, candidates: Candidates, answer: UpstreamResponse) -> None:
-        """Let the read-time filters that leave the body as it is see it."""
+        """Pass the body through the read-time filters that do not change it."""
         alone = PASSED_READ_FILTERS not in env and env.get("swift.source") in _FOR_CLIENTS
         wanted = self.lookup.observer_keywords | self.lookup.reader_keywords if alone else self.lookup.observer_keywords
         if wanted.isdisjoint(candidates.keywords):
@@ -346,15 +346,17 @@ class ObjectHandler:
 
 
 def _refuse_detours(env: Env, pipeline: list[SelectedFilter], hint: Hint) -> None:
-    """No client gets an object by a link or a manifest past a filter that changes what is read of it.
+    """Refuse a link or a manifest of an object whose content a read-time filter changes, which it would bypass.
 
-    :raises PeerError: when no policy puts one of them on what the client asked for
+    :raises PeerError: unless a policy sets one of these filters on the requested object
     """
     source = env.get("swift.source")
     covered = env.get("swift.infocache", {}).get(COVERED_BY_READ_FILTERS, ())
     for selected in content_readers(pipeline):
         keyword = selected.filter.info.keyword
         if source is None:
-            raise PeerError("a policy changes what is read, and `sluice-reads` is not in the pipeline")
+            raise PeerError("a policy changes the content that is read, and `sluice-reads` is not in the pipeline")
         if keyword not in covered and selected.filter.reads(hint):
-            raise PeerError(f"filter `{keyword}` changes what is read of this object, which goes by its own name only")
+            raise PeerError(
+                f"filter `{keyword}` changes the content of this object, which can only be read by its own name"
+            )

@@ -1,9 +1,9 @@
-"""Where an account's new containers go: on the storage policy that a placement names.
+"""The storage policy of an account's new containers, as a placement names it.
 
-A container PUT without ``X-Storage-Policy`` gets that header, and nothing else is touched.  Swift answers 409 when
-the header names another policy than that of a container which is there, and many clients PUT their container
-before each upload.  So only a PUT that will make one gets the header; and if the container was there after all
-(somebody else made it meanwhile, or what the cache said was late), the request is made again as it came.
+A container PUT without ``X-Storage-Policy`` gets that header, and is otherwise unchanged.  Swift answers 409 when
+the header names another policy than that of an existing container, and many clients PUT their container
+before each upload.  So only a PUT that creates a container gets the header; and if the container existed after all
+(another client created it meanwhile, or the cache was outdated), the request is sent again without the header.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HEADER: Final = "HTTP_X_STORAGE_POLICY"
 
 
 def container_account(env: Env) -> str:
-    """The account in which a request by a client is about a container as such; else empty."""
+    """The account of a client's request for a container itself; empty for other requests."""
     parts = decoded_path(env).split("/", 4)
     if len(parts) < 4 or not parts[3] or parts[4:] not in ([], [""]) or parts[1] not in ("v1", "v1.0"):
         return ""
@@ -30,14 +30,14 @@ def container_account(env: Env) -> str:
 
 
 class ContainerPlacement:
-    """What stands before ``app`` for PUTs of containers; ``placement`` says the storage policy of an account."""
+    """The application before ``app`` for PUTs of containers; ``placement`` returns the storage policy of an account."""
 
     def __init__(self, app: App, placement: Callable[[str], str]) -> None:
         self._app = app
         self._placement = placement
 
     def __call__(self, env: Env, start_response: Callable[..., Any]) -> Iterable[bytes]:
-        """Answer a PUT of something that is no object."""
+        """Answer a PUT without an object."""
         name = "" if env.get(HEADER) else self._named(env)
         if not name or self._is_there(env):
             return self._app(env, start_response)

@@ -1,4 +1,4 @@
-"""Remembers where ranges of transformed objects are stored, so that a range needs one request."""
+"""Remembers where ranges of transformed objects are stored, so that a range needs one request only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class RangeIndex:
     """Maps a range of a known object to the stored bytes that contain it.
 
     An entry is a guess: a response with another chain is dropped, and the client's own request is
-    made.  One per worker; the oldest of ``limit`` entries goes first.
+    sent.  One per worker; the oldest of ``limit`` entries is removed first.
     """
 
     def __init__(self, filters: Mapping[str, type[Filter]], limit: int = 1000) -> None:
@@ -35,8 +35,8 @@ class RangeIndex:
         self._known[path] = (value, records)
 
     def fetch(self, app: App, env: Env) -> UpstreamResponse | None:
-        """The answer to a single range of a known object, in stored bytes; None when the request is to be made as it
-        is.
+        """Return the response to a single range of a known object, in stored bytes; None when the client's own request
+        must be sent.
         """
         known = self._known.get(env["PATH_INFO"])
         if known is None or env["REQUEST_METHOD"] != "GET" or "," in env["HTTP_RANGE"]:
@@ -53,7 +53,7 @@ class RangeIndex:
         return None
 
     def _locate(self, records: Records, text: str) -> tuple[int, int] | None:
-        """The stored bytes that hold the one range in ``text``, if it is one and no index must be fetched."""
+        """The stored bytes that contain the range in ``text``, if it is a single range and no index must be fetched."""
         try:
             ranges = Range(text).ranges_for_length(chain.plain_size(records))
         except ValueError:
@@ -65,5 +65,5 @@ class RangeIndex:
         except StopIteration as found:
             return found.value.start, found.value.stop
         except SluiceError:
-            return None  # its key is gone, say; what is stored now may have another
+            return None  # its key may be missing; the object stored now may have another
         return None

@@ -1,18 +1,18 @@
-"""``egg:openstack-sluice#reads``: filters that change what is read, on whole objects as clients know them.
+"""``egg:openstack-sluice#reads``: filters that change the content that is read, on whole objects as clients see them.
 
 It must stand left of ``slo`` and ``dlo``, so that a large object is one stream, and right of ``copy``, so that
-a copy is a copy of what the copying client may read.  Filters that storage nodes shall run are offered to
-them (``X-Backend-Sluice-Read``, see :mod:`sysmeta`) and run here where they did not: manifests, fragments
-of erasure-coded objects, objects that the proxy transformed.  The bytes are the same either way.
+a copy contains the bytes that the copying client may read.  Filters of storage nodes are offered to
+them (``X-Backend-Sluice-Read``, see :mod:`sysmeta`) and run here where they did not run there: manifests, fragments
+of erasure-coded objects, objects that the proxy transformed.  The bytes are the same in both cases.
 
-What a client may expect of an answer that a filter changed:
+A response that a filter changed:
 
-* It is 200 and has neither ETag nor Content-Length nor ranges, HEAD included: nobody knows them before.  A
-  ``Range`` is ignored, as HTTP allows; so is ``part-number``.  A filter with ranges of its own says so.
-* Conditional headers speak of the stored object, whose ETag and time listings show: 304 and 412 as ever.
-* A request that makes no sense to the filter is 400 with the reason.
-* A server-side copy of such an object is refused by ``copy`` (413), since its length is unknown.
-* An object under such a filter cannot be had by a link or in a large object that is not under it: 503.
+* It is 200 and has neither ETag nor Content-Length nor ranges, HEAD included: they are unknown beforehand.  A
+  ``Range`` is ignored, as HTTP allows; so is ``part-number``.  A filter with ranges of its own declares that.
+* Conditional headers refer to the stored object, whose ETag and time listings show: 304 and 412 as usual.
+* A request that is invalid for the filter is answered with 400 and the reason.
+* ``copy`` refuses a server-side copy of such an object (413), since its length is unknown.
+* An object under such a filter cannot be read by a link or in a large object that is not under it: 503.
 * The manifest of a large object (``multipart-manifest=get``) is not data and passes; so do links themselves.
 """
 
@@ -56,18 +56,18 @@ from sluice_middleware.wsgi.response import (
 )
 from sluice_middleware.wsgi.worker_context import OPTIONS, PASTE_OPTIONS, WorkerContext
 
-#: Backend headers of ours that nobody to the left may send.
+#: Backend headers of Sluice that no request from the left may carry.
 _OURS: Final = (sysmeta.READ_ENV, sysmeta.REFUSED_ENV)
 _RANGES: Final = ("HTTP_RANGE", "HTTP_IF_RANGE")
 #: Swift's servers take headers of some 8 KB.
 _LONGEST_OFFER: Final = 6000
-#: How often a GET is asked anew when its object changes after the HEAD before it.
+#: How often a GET is sent again when its object changes after the HEAD before it.
 _TRIES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """What shall be read, and by whom; ``head`` when the object was looked at before."""
+    """The bytes to read, and the filters that run; ``head`` is the response to an earlier HEAD, if there was one."""
 
     chosen: list[SelectedFilter]
     hint: Hint
@@ -91,7 +91,7 @@ class ReadsMiddleware:
         for name in _OURS:
             env.pop(name, None)
         if env["REQUEST_METHOD"] not in ("GET", "HEAD"):
-            with client_known(env):  # Swift may copy an object, or store one, by requests of its own
+            with client_known(env):  # Swift may copy or store an object by requests of its own
                 return self.app(env, start_response)
         target = object_path(env)
         if target is None:
@@ -119,7 +119,7 @@ class ReadsMiddleware:
     # -- HEAD --------------------------------------------------------------------------------
 
     def _head(self, env: Env, target: Target, candidates: Candidates) -> UpstreamResponse:
-        """The answer to a HEAD: what GET would say, where a filter changes what GET gives."""
+        """Return the response to a HEAD: that of a GET without its body, where a filter changes the content."""
         answer = UpstreamResponse(self.app, env)
         if answer.code == 416 and self._plan(env, target, candidates, self._look(env)).chosen:
             _ask_for(env, None)
@@ -130,7 +130,7 @@ class ReadsMiddleware:
         if self._plan(env, target, candidates, answer).chosen:
             drain_and_close(answer.body)
             answer.status, answer.headers = "200 OK", read_pipeline.valid_headers(answer.headers)
-            answer.body = iter(())  # of a list a server says that its length is 0
+            answer.body = iter(())  # a server would send the length 0 for a list
         return answer
 
     # -- GET ---------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ class ReadsMiddleware:
             if plan is None or any(type(one).span is not Filter.span for one in plan.filters):
                 head = self._look(env)
                 if head is None:
-                    return UpstreamResponse(self.app, env)  # it says itself why not
+                    return UpstreamResponse(self.app, env)  # its response has the reason
                 plan = self._plan(env, target, candidates, head)
                 if not plan.chosen:
                     return UpstreamResponse(self.app, env)
@@ -155,7 +155,7 @@ class ReadsMiddleware:
         raise problem
 
     def _plan(self, env: Env, target: Target, candidates: Candidates, head: UpstreamResponse | None = None) -> ReadPlan:
-        """Which filters hold, as far as ``head`` says what the object is, and have something to do."""
+        """Return the filters that hold for the object, as far as ``head`` describes it, and that act on the request."""
         size = None if head is None else object_size(head)
         facts = Facts("GET", target[2]) if head is None else download_facts("GET", target[2], head.headers, size)
         chosen = content_readers(self.context.lookup.pipeline(candidates, facts))
@@ -169,7 +169,7 @@ class ReadsMiddleware:
         return ReadPlan([one for one in chosen if one.filter.reads(hint)], hint, head)
 
     def _look(self, env: Env) -> UpstreamResponse | None:
-        """The answer to a HEAD for the whole object; None when there is none to be had."""
+        """Return the response to a HEAD of the whole object; None if it was not successful."""
         asked = {name: value for name, value in env.items() if name not in _RANGES + CONDITIONS}
         asked["REQUEST_METHOD"] = "HEAD"
         asked["wsgi.input"] = io.BytesIO()
@@ -179,9 +179,9 @@ class ReadsMiddleware:
         return answer if answer.code == 200 else None
 
     def _read(self, env: Env, plan: ReadPlan) -> UpstreamResponse:
-        """The object, or what of it the filters want, through the filters.
+        """Read the object, or the part of it that the filters need, through the filters.
 
-        :raises ObjectChanged: when it is another one than the HEAD before found
+        :raises ObjectChanged: when its version differs from that of the HEAD before
         """
         span = read_pipeline.wanted_span(plan.filters, plan.hint)
         if span is not None and plan.head is not None and span[0] >= span[1]:
@@ -208,7 +208,7 @@ def _etag(answer: UpstreamResponse) -> str:
 
 
 def _take(answer: UpstreamResponse, name: str) -> str | None:
-    """The value of a header that is taken off the answer."""
+    """Remove a header from the response and return its value."""
     value = sysmeta.find_header(answer.headers, name)
     if value is not None:
         answer.headers = [pair for pair in answer.headers if pair[0].lower() != name.lower()]
@@ -216,14 +216,14 @@ def _take(answer: UpstreamResponse, name: str) -> str | None:
 
 
 def _is_no_data(env: Env, answer: UpstreamResponse) -> bool:
-    """True for manifests that were asked for as such, and for links."""
+    """Whether the response is a manifest requested as such, or a link."""
     if "multipart-manifest" in env.get("QUERY_STRING", "") and Request(env).params.get("multipart-manifest") == "get":
         return sysmeta.find_header(answer.headers, "X-Static-Large-Object") is not None
     return sysmeta.find_header(answer.headers, "X-Symlink-Target") is not None
 
 
 def _ask_for(env: Env, span: tuple[int, int] | None) -> None:
-    """Make the request one for the bytes in ``span``, or for everything."""
+    """Request the bytes in ``span``, or all bytes."""
     for name in _RANGES:
         env.pop(name, None)
     if "part-number" in env.get("QUERY_STRING", ""):
@@ -234,7 +234,7 @@ def _ask_for(env: Env, span: tuple[int, int] | None) -> None:
 
 
 def _offer(env: Env, plan: ReadPlan) -> list[SelectedFilter]:
-    """Offer to storage nodes what they shall run: the first ones, up to one that runs here."""
+    """Name the filters that storage nodes may run: the first ones, up to one that runs here."""
     offered: list[SelectedFilter] = []
     for selected in plan.chosen:
         if selected.place != STORAGE_NODE:
@@ -253,14 +253,14 @@ def _offer(env: Env, plan: ReadPlan) -> list[SelectedFilter]:
 
 
 def _learned(hint: Hint, answer: UpstreamResponse) -> Hint:
-    """``hint`` with what the answer says of the object."""
+    """Add the attributes of the response to ``hint``."""
     return replace(hint, size=object_size(answer), content_type=sysmeta.find_header(answer.headers, "Content-Type"))
 
 
 def filter_factory(global_conf: dict[str, str], **local_conf: str) -> Callable[[App], ReadsMiddleware]:
     """Paste's entry point; the options are those of ``egg:openstack-sluice#proxy``.
 
-    :raises OptionError: unknown options and bad values, all at once
+    :raises OptionError: for unknown options and bad values, all at once
     """
     options = read_options(OPTIONS, local_conf, "[filter:sluice-reads]", PASTE_OPTIONS)
     context = WorkerContext(options, open_logger({**global_conf, **local_conf}, "sluice-reads"))

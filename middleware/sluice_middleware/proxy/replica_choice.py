@@ -4,9 +4,9 @@ Place in the pipeline.  It replaces ``egg:swift#proxy`` in ``[app:proxy-server]`
 sorts nodes (``sort_nodes`` in ``swift/proxy/server.py``).
 
 Theory of operation.  Swift's order comes first: primaries before handoffs, the groups of ``read_affinity``, or
-measured times (``sorting_method = timing``, which leaves no choice).  Among equals servers are drawn at random,
-weighted by the square of their spare bandwidth: a strict order would send all proxies to the same server.  The host
-that divides bandwidth smooths the spares.  While no objective is in force there are no spares, and Swift's order
+measured times (``sorting_method = timing``, which leaves no choice).  Among equal servers the order is drawn at random,
+weighted by the square of their spare bandwidth: a strict order would send all proxies to the same server.  The actor
+host that divides bandwidth smooths the spares.  While no objective is in force there are no spares, and Swift's order
 stays.
 """
 
@@ -33,35 +33,35 @@ OPTIONS: Final = (
     Option(
         "sluice_agent_socket",
         "/run/sluice/agent.sock",
-        "unix socket of the node's agent, which says how busy the object servers are; empty: nobody is asked",
+        "unix socket of the node's agent, which reports the object servers' spare bandwidth; empty: none",
     ),
 )
-#: Unused parts of servers' capacity that differ by less are the same.
+#: Spares that differ by less count as equal.
 SLIGHT: Final = 0.02
-#: The spare that a server without any counts as: it is asked too, now and then.
+#: The weight of a server without spare bandwidth: it gets some requests, too.
 _LEAST: Final = 0.05
 
 
 class Application(swift.Application):  # type: ignore[misc]
-    """Swift's, with another :meth:`sort_nodes`, and object controllers that know their methods."""
+    """Swift's, with another :meth:`sort_nodes`, and object controllers that cache their methods."""
 
     def __init__(self, conf: dict[str, Any], *args: Any, **kwargs: Any) -> None:
         """
-        :raises OptionError: for what of our options cannot be used
+        :raises OptionError: when Sluice's options cannot be used
         """
         super().__init__(conf, *args, **kwargs)
         given = {name: str(value) for name, value in conf.items() if name.startswith(PREFIX)}
         path = str(read_options(OPTIONS, given, "proxy-server.conf [app:proxy-server]")["sluice_agent_socket"])
-        #: What the agent said last.
+        #: The last state that the agent sent.
         self.agent_state: Callable[[], AgentState] = AgentStateReader(path, PROXY)
 
     def get_controller(self, req: Any) -> tuple[Any, dict[str, Any]]:
-        """As of Swift's."""
+        """As Swift's does."""
         kind, path = super().get_controller(req)
         return (with_cached_methods(kind) if path.get("object_name") else kind), path
 
     def sort_nodes(self, nodes: list[Any], policy: Any = None) -> list[Any]:
-        """As of Swift's; of object servers (those with a ``policy``) the ones with room come sooner among equals."""
+        """As Swift's; of equal object servers (those with a ``policy``), those with more spare bandwidth come first."""
         ordered: list[Any] = super().sort_nodes(nodes, policy)
         spares = self.agent_state().spares if policy is not None else {}
         if not spares:
@@ -76,11 +76,11 @@ class Application(swift.Application):  # type: ignore[misc]
 
 @functools.cache
 def with_cached_methods(kind: type[Any]) -> type[Any]:
-    """The same class of Swift's controllers, whose objects know which methods they have.
+    """The same class of Swift's controllers, with cached methods.
 
-    Swift's proxy makes a controller for each request and looks through all of its attributes for methods of HTTP
+    Swift's proxy creates a controller for each request and searches all of its attributes for HTTP methods
     (``allowed_methods`` in ``swift/proxy/controllers/base.py``): 6 % of a proxy's time for a small download.  The
-    answer is the same for all objects of one class.  Not for account controllers, which take some away from themselves.
+    result is the same for all objects of one class.  Not for account controllers, which remove some of their methods.
     """
     members = inspect.getmembers(kind, inspect.isfunction)
     names = frozenset(name for name, one in members if getattr(one, "publicly_accessible", False))
@@ -90,10 +90,10 @@ def with_cached_methods(kind: type[Any]) -> type[Any]:
 def weighted_order(
     nodes: Sequence[Node], spares: Mapping[str, float], draw: Callable[[], float] = random.random
 ) -> list[Node]:
-    """``nodes`` in a random order in which those with more to spare come sooner; unchanged when all have the same.
+    """``nodes`` in a random order, weighted by their spares; unchanged when all spares are equal.
 
-    :param spares: ``ip:port`` → unused part, 0 to 1; a server that is not there counts as the mean of the others
-    :param draw: 0 to 1
+    :param spares: ``ip:port`` → spare fraction, 0 to 1; a server that is not listed has the mean of the others
+    :param draw: returns random numbers from 0 to 1
     """
     known = [find_spare(node, spares) for node in nodes]
     told = [one for one in known if one is not None]
@@ -106,7 +106,7 @@ def weighted_order(
 
 
 def find_spare(node: Node, spares: Mapping[str, float]) -> float | None:
-    """What an object server has to spare, by its address; with a port for each disk, by that of its only agent."""
+    """The spare of an object server by its address; with a port for each disk, that of its node's only entry."""
     room = spares.get(f"{node['ip']}:{node['port']}")
     if room is None:
         here = [spare for server, spare in spares.items() if server.rpartition(":")[0] == node["ip"]]
@@ -115,7 +115,7 @@ def find_spare(node: Node, spares: Mapping[str, float]) -> float | None:
 
 
 def app_factory(global_conf: dict[str, Any], **local_conf: str) -> Application:
-    """Paste's entry point, as Swift's own."""
+    """Paste's entry point, like Swift's."""
     conf = {**global_conf, **local_conf}
     conf["policy_config"] = swift.parse_per_policy_config(conf)
     app = Application(conf)

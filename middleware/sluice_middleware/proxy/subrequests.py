@@ -21,7 +21,7 @@ from sluice_middleware.wsgi.response import App, Env, UpstreamResponse
 from sluice_middleware.wsgi.visit_adapters import set_headers
 
 Path = tuple[str, str, str] | tuple[str, str]
-#: Answers an object request as clients see the object.
+#: Answers an object request on the object as clients see it.
 Handler = Callable[[Env, tuple[str, str, str]], UpstreamResponse]
 
 _WRITING: Final = frozenset({"PUT", "POST", "DELETE"})
@@ -29,7 +29,7 @@ _RESERVED: Final = "HTTP_X_BACKEND_ALLOW_RESERVED_NAMES"
 
 
 def authorize(app: App, env: Env) -> Reply | None:
-    """Swift's refusal of the request, None when it may pass: asked like Swift's proxy asks, first without the ACL."""
+    """Return Swift's refusal of the request, None when it may pass; as Swift's proxy, check first without the ACL."""
     hook = env.get("swift.authorize")
     if hook is None:
         return None
@@ -55,7 +55,7 @@ def would_be_accepted(app: App, env: Env) -> bool:
 
 
 def is_replicated(app: App, env: Env) -> bool:
-    """Whether the object lies whole on each of its storage nodes."""
+    """Whether each storage node of the object stores it whole."""
     policy = POLICIES.get_by_index(get_container_info(env, app, swift_source=SOURCE)["storage_policy"])
     return policy is not None and bool(policy.policy_type == REPL_POLICY)
 
@@ -75,7 +75,7 @@ def send_subrequest(
     """``Call.send`` of a visit: a request that starts below it.
 
     :param app: answers requests for containers and for objects as they are stored
-    :param handler: answers requests for plain objects, past the request filters that saw the request already
+    :param handler: answers requests for plain objects, without the request filters that saw the request already
     :param client_env: the client's request for ``client_target``
     """
     target = path or client_target
@@ -83,7 +83,7 @@ def send_subrequest(
     given = env["wsgi.input"]
     try:
         if stored:
-            env["swift.content_type_overridden"] = True  # what is written back is what Swift itself had stored
+            env["swift.content_type_overridden"] = True  # the written type is the one that Swift had stored
         if stored or len(target) == 2:
             answer = UpstreamResponse(app, env)
         else:

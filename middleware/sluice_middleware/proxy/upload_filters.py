@@ -19,13 +19,13 @@ from sluice_middleware.wsgi.response import Env
 
 _SIZE: Final = Compressibility.sample_size
 _MEASURE: Final = Compressibility()
-#: In the environment of a PUT: what was measured of it, since its body may be another one later.
+#: In the environment of a PUT: its measured compressibility, since its body may change later.
 _MEASURED: Final = "sluice.compressibility"
 
 
 @dataclass(frozen=True, slots=True)
 class UploadFilters:
-    """``on_proxy`` and ``on_nodes`` in running order; ``hint`` says what is known of the upload."""
+    """``on_proxy`` and ``on_nodes`` in running order; ``hint`` has the attributes of the upload."""
 
     hint: Hint
     on_proxy: Sequence[Filter]
@@ -35,19 +35,19 @@ class UploadFilters:
     def select(
         cls, pipeline: list[SelectedFilter], env: Env, target: Target, name: str, size: int | None, content_type: Any
     ) -> Self:
-        """Those of a pipeline that apply to an upload of ``size`` bytes."""
+        """Return the filters of a pipeline that apply to an upload of ``size`` bytes."""
         asked = read_pipeline.requested_headers((one.filter for one in pipeline), env)
         hint = Hint(size=size, content_type=content_type, name=name, account=target[0], asked=asked)
         nodes = [one for one in storage_node_encoders(pipeline) if one.filter.applies(hint)]
         return cls(hint, [one for one in proxy_encoders(pipeline) if one.applies(hint)], nodes)
 
     def reversible(self) -> UploadFilters:
-        """Without those that change the bytes for good or do not change them."""
+        """Return the filters without those that change the bytes irreversibly or not at all."""
         kept = [one for one in self.on_proxy if one.info.reversible and one.info.changes_content]
         return replace(self, on_proxy=kept)
 
     def are_recorded(self, records: Sequence[Mapping[str, Any]], node_steps: str | None) -> bool:
-        """Whether an object with these records, and this value of ``sysmeta.NODE``, was stored by these filters."""
+        """Whether these filters stored an object with these records, and this value of ``sysmeta.NODE``."""
         if len(records) != len(self.on_proxy):
             return False
         for one, record in zip(self.on_proxy, records, strict=True):
@@ -57,7 +57,7 @@ class UploadFilters:
 
 
 def prepare_reversible(env: Env, wanted: UploadFilters) -> EncodedInput | None:
-    """Make the upload in ``env`` one of the encoded body; None when no filter of the proxy will change it."""
+    """Encode the body of the upload in ``env``; return None when no filter of the proxy will change it."""
     backend_headers.write_steps(env, wanted.on_nodes)
     if not wanted.on_proxy:
         return None
@@ -70,9 +70,9 @@ def prepare_reversible(env: Env, wanted: UploadFilters) -> EncodedInput | None:
 
 
 def _check_unrecorded(env: Env, body: EncodedInput) -> None:
-    """Have object servers refuse bytes that no record undoes and that are not the plain ones.
+    """Let object servers refuse bytes that differ from the plain ones and have no record to decode them.
 
-    Every filter that runs here is reversible, so there are none, unless a filter or we are at fault.
+    Every filter that runs here is reversible, so this happens only if a filter or this code has a bug.
     """
     describe = env[encoding.FOOTERS]
 
@@ -85,10 +85,10 @@ def _check_unrecorded(env: Env, body: EncodedInput) -> None:
 
 
 def measure_compressibility(env: Env) -> float | None:
-    """Plain bytes by compressed ones of the first 64 KiB of the body in ``env``; None when none comes.
+    """Return plain bytes divided by compressed bytes of the first 64 KiB of the body in ``env``; None without a body.
 
-    They are read before anything is decided, and put back.  The measure is that of the metric ``COMPRESSIBILITY``.  A
-    client that breaks off here breaks off for Swift, too.
+    They are read before any decision, and put back.  The measure is that of the metric ``COMPRESSIBILITY``.  If the
+    client disconnects meanwhile, Swift's read fails, too.
     """
     if _MEASURED not in env:
         sample = _read_sample(env)
@@ -110,7 +110,7 @@ def _read_sample(env: Env) -> bytes:
             pieces.append(piece)
             left -= len(piece)
     except (ChunkReadError, OSError, ValueError):
-        pass  # what comes is too short, which Swift finds out itself
+        pass  # the body is too short, which Swift detects itself
     sample = b"".join(pieces)
     env["wsgi.input"] = RewoundInput(sample, source)
     return sample

@@ -1,1 +1,1 @@
-"""Replication daemons that keep to the cap on replication."""
+"""Replication daemons that respect the cap on replication."""

@@ -1,7 +1,7 @@
 """``sluice-object-replicator`` and ``sluice-object-reconstructor``: Swift's, whose copies are counted and capped.
 
-They take the same command line and configuration as Swift's programs.  Without a cap on replication they do what these
-do; the agent is the one of ``[DEFAULT] sluice_agent_socket``, as for disk files.
+They take the same command line and configuration as Swift's programs.  Without a cap on replication they behave like
+them; the agent is the one of ``[DEFAULT] sluice_agent_socket``, as for disk files.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from sluice_middleware.swift import green
 
 
 class Sender(swift.Sender):  # type: ignore[misc]
-    """Swift's sender of SSYNC, which waits for credit before it sends a piece, so that a changed cap holds at once.
+    """Swift's sender of SSYNC, which waits for credit before it sends a piece, so that a changed cap applies at once.
 
     Its daemon has a ``throttle``.  The sender is charged, the receiver is not.  A piece is charged after it was read
-    and before it is sent, outside of the time-outs that Swift sets for what goes over the wire; the other node waits as
-    long as its ``client_timeout``, 60 seconds.
+    and before it is sent, outside Swift's time-outs for sending; the other node waits for
+    its ``client_timeout``, 60 seconds.
     """
 
     _copy: ThrottledCopy
 
     def updates(self, connection: Any, response: Any, send_map: dict[str, Any]) -> None:
-        """As of Swift's: send what the other node wants."""
+        """As Swift's: send the objects that the other node requests."""
         with self.daemon.throttle.open(self.job["device"]) as self._copy:
             super().updates(connection, response, send_map)
 
     def send_subrequest(self, connection: Any, method: str, url_path: str, headers: Any, df: Any) -> None:
-        """As of Swift's, with ``df`` the object to send, or None."""
+        """As Swift's, with ``df`` the object to send, or None."""
         if df:
-            # a fragment that is built here was read from as many other nodes as hold data
+            # a fragment that is rebuilt here was read from as many other nodes as there are data fragments
             times = 1 + self.job["policy"].ec_ndata if isinstance(df, swift.RebuildingECDiskFileStream) else 1
             df = ThrottledFile(df, self._copy, times)
         super().send_subrequest(connection, method, url_path, headers, df)
@@ -63,7 +63,7 @@ class ThrottledFile:
 
     @property
     def content_length(self) -> int:
-        """Bytes that a reader gives."""
+        """The number of bytes of its reader."""
         size: int = self._file.content_length
         return size
 
@@ -75,22 +75,22 @@ class ThrottledFile:
 
 
 class ObjectReplicator(swift.ObjectReplicator):  # type: ignore[misc]
-    """Swift's; ``throttle`` says how much may move."""
+    """Swift's; ``throttle`` limits its bytes."""
 
     def __init__(self, conf: dict[str, Any], logger: Any = None) -> None:
         super().__init__(conf, logger)
         self.throttle = AgentThrottle(conf, self.logger)
         self._turns = green.FifoLock()
-        #: Partition → bytes of the run that is about to begin there.
+        #: Partition → bytes of the run that is about to start there.
         self._sizes: dict[str, float] = {}
 
     def ssync(self, node: Any, job: Any, suffixes: Any, remote_check_objs: Any = None) -> tuple[bool, dict[str, Any]]:
-        """As of Swift's."""
+        """As Swift's does."""
         found: tuple[bool, dict[str, Any]] = Sender(self, node, job, suffixes, remote_check_objs)()
         return found
 
     def rsync(self, node: Any, job: Any, suffixes: list[str]) -> tuple[bool, dict[str, Any]]:
-        """As of Swift's; under a cap in several runs, each at the rate of its time."""
+        """As Swift's; under a cap in several runs, each at the rate of its time."""
         with self.throttle.open(job["device"]) as copy:
             rate = copy.rate()
             sizes = {} if rate is None else green.run_in_thread(suffix_sizes, Path(job["path"]), suffixes)
@@ -110,7 +110,7 @@ class ObjectReplicator(swift.ObjectReplicator):  # type: ignore[misc]
         return found
 
     def _rsync(self, args: list[str]) -> int:
-        """Run rsync as Swift does, and count what it moved."""
+        """Run rsync as Swift does, and count the bytes that it moved."""
         size = self._sizes.pop(os.path.dirname(args[-2]), math.inf)
         with self.throttle.open(self._device(args)) as copy:
             if copy.rate() is None:
@@ -147,7 +147,7 @@ class ObjectReconstructor(swift.ObjectReconstructor):  # type: ignore[misc]
 
 
 def replicator() -> None:
-    """The program ``sluice-object-replicator``: Swift's, with our class in the place of its own."""
+    """The program ``sluice-object-replicator``: Swift's, with its class replaced by this one."""
     _refuse_two_distributions("sluice-object-replicator")
     swift.replicator_program.ObjectReplicator = ObjectReplicator
     swift.replicator_program.main()

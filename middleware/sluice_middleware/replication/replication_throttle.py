@@ -1,12 +1,12 @@
 """Throttles copies between storage nodes: the flow ``REPLICATION`` of no account, through the node's agent.
 
-Theory of operation.  The cap on replication is one for the cluster, so all storage policies are one flow.  The host
-that divides the cap gives each node a share; the daemons of a node, and their workers, share the credit of that node.
-SSYNC charges bytes before it sends them (:meth:`ThrottledCopy.acquire`).  rsync moves bytes by itself, so they are
-reserved before a short run, or recorded while a run moves them; the next run waits for the debt.
+Theory of operation.  The cap on replication is one for the cluster, so all storage policies are one flow.  The actor
+host that divides the cap gives each node a share; the daemons of a node, and their workers, share the credit of that
+node.  SSYNC charges bytes before it sends them (:meth:`ThrottledCopy.acquire`).  rsync moves bytes by itself, so they
+are reserved before a short run, or recorded while a run moves them; the next run waits until the debt is paid.
 
-Debt is bounded by :data:`MOST_DEBT` seconds of the rate: what moves beyond is only counted, since a cap that was
-lowered would otherwise stop replication.  A node that begins to copy waits :data:`SETTLING` seconds for its share.
+Debt is bounded by :data:`MOST_DEBT` seconds of the rate: bytes beyond are only counted, since a cap that was
+lowered would otherwise stop replication.  A node that starts to copy waits :data:`SETTLING` seconds for its share.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from sluice_middleware.log import Logger
 from sluice_middleware.object_server.diskfile.disk_filters import OPTIONS, PREFIX
 from sluice_middleware.swift import green
 
-#: Seconds of the rate that may be owed; what moved beyond is counted only, or a cap that was lowered would stop all.
+#: The most debt in seconds of the rate; bytes beyond are only counted, or a cap that was lowered would stop all copies.
 MOST_DEBT: Final = 10.0
-#: Seconds of the rate that may be saved by what was owed in advance and did not move.
+#: The most credit in seconds of the rate that refunds of reserved bytes may leave.
 MOST_SAVED: Final = 0.25
-#: Seconds until a node that begins to copy has got its share of the cap: two rounds of the host that divides.
+#: Seconds until a node that starts to copy has its share of the cap: two rounds of the host that divides it.
 SETTLING: Final = 2.4
-#: Seconds after which a node that copied nothing begins anew.
+#: Seconds after which a node that copied no bytes waits for its share again.
 _AT_REST: Final = 3.0
 _STEP: Final = 0.2
 _LEAST: Final = 64 * 1024
 
 
 class ThrottledCopy:
-    """One copy under way, a context manager, with credit from the node's agent."""
+    """One copy, a context manager, with credit from the node's agent."""
 
     def __init__(self, throttle: AgentThrottle, client: CreditClient, device: str) -> None:
         self._throttle = throttle
@@ -54,7 +54,7 @@ class ThrottledCopy:
         if not self._heard:
             self._heard = True
             if self._transfer.rate is None:
-                self._transfer.acquire(1)  # comes back when the agent said something, or does not
+                self._transfer.acquire(1)  # returns when the agent has granted credit, or is silent
         return self._transfer.rate
 
     def acquire(self, size: int) -> None:
@@ -62,9 +62,9 @@ class ThrottledCopy:
         self._transfer.acquire(size)
 
     def wait_for_debt(self) -> None:
-        """Wait until this process as a whole owes nothing.
+        """Wait until this process as a whole has no debt.
 
-        Takes longer than one payment, since no other node waits meanwhile.
+        This may take longer than the patience of one piece, since no other node waits meanwhile.
         """
         queue, end = self._transfer.queue, time.monotonic() + MOST_DEBT
         self._transfer.acquire(1)
@@ -72,7 +72,7 @@ class ThrottledCopy:
             self._transfer.acquire(1)
 
     def reserve(self, size: int) -> None:
-        """Charge ``size`` bytes before they move; :meth:`__exit__` refunds what did not move."""
+        """Charge ``size`` bytes before they move; :meth:`__exit__` refunds the bytes that did not move."""
         queue = self._transfer.queue
         if queue is not None and not queue.account.free:
             queue.charge(size)
@@ -95,7 +95,7 @@ class ThrottledCopy:
 
     @contextlib.contextmanager
     def held_back(self) -> Iterator[None]:
-        """While it is entered the copy counts as waiting: it moves more slowly than it could."""
+        """Context in which the copy counts as waiting: it moves more slowly than it could."""
         self._transfer.counter.update(time.monotonic(), waiting=1)
         try:
             yield
@@ -103,9 +103,9 @@ class ThrottledCopy:
             self._transfer.counter.update(time.monotonic(), waiting=-1)
 
     def wait_for_share(self) -> None:
-        """Wait until the node has its share of the cap, if this process copied nothing of late.
+        """Wait until the node has its share of the cap, if this process copied no bytes lately.
 
-        A bit of what is saved meanwhile is there for what comes.
+        The next bytes may use a part of the credit that is granted meanwhile.
         """
         queue = self._transfer.queue
         if queue is None or self._transfer.rate is None or queue.account.detached or not self._throttle.is_idle():
@@ -130,7 +130,7 @@ class ThrottledCopy:
         self._transfer.close()
 
     def _refund(self, size: int) -> None:
-        """``size`` bytes that were owed did not move; not all of it when that would be saved for a burst."""
+        """Refund ``size`` reserved bytes that did not move; a part only, if they would allow a burst."""
         queue = self._transfer.queue
         if queue is not None and size:
             most = int(MOST_SAVED * (self._transfer.rate or 0.0)) - queue.account.credit
@@ -144,29 +144,29 @@ class ThrottledCopy:
 
 
 class AgentThrottle:
-    """Opens the copies of one daemon, by the agent that its configuration names, if it names one."""
+    """Opens the copies of one daemon, with the agent that its configuration names, if any."""
 
     def __init__(self, conf: Mapping[str, Any], logger: Logger | None = None) -> None:
         """
-        :param conf: of the daemon; only our options are looked at
-        :raises OptionError: unknown ones and bad values, all at once
+        :param conf: of the daemon; only Sluice's options are read
+        :raises OptionError: for unknown options and bad values, all at once
         """
         given = {name: str(value) for name, value in conf.items() if name.startswith(PREFIX)}
         self._path = str(read_options(OPTIONS, given, "object-server.conf [DEFAULT]")["sluice_agent_socket"])
         self._logger = logger
-        #: Connected to nobody, so that nothing is capped.
+        #: A flow without a connection, for copies without a cap.
         self._unlimited = CreditClient("", STORAGE_NODE)
         self._left: float | None = None
 
     def open(self, device: str) -> ThrottledCopy:
-        """A copy of what is on ``device``; the first one connects to the agent, after the daemon's fork."""
+        """Open a copy of data on ``device``; the first one connects to the agent, after the daemon's fork."""
         client = client_registry.shared_client(self._path, logger=self._logger) if self._path else self._unlimited
         return ThrottledCopy(self, client, device)
 
     def is_idle(self) -> bool:
-        """Whether no copy ended of late."""
+        """Whether no copy ended lately."""
         return self._left is None or time.monotonic() - self._left > _AT_REST
 
     def copy_closed(self) -> None:
-        """A copy has ended."""
+        """Note that a copy has ended."""
         self._left = time.monotonic()

@@ -1,13 +1,13 @@
-"""rsync within the cap on replication: how fast a run of it may go, and what it moved.
+"""rsync within the cap on replication: the rate of a run, and the bytes that it moved.
 
-* A run begins when nothing is owed, and may be :data:`LEAD` seconds ahead of the rate at its end: its ``--bwlimit`` is
-  so much higher.  While that is paid for, rsync starts, shakes hands, and Swift asks for hashes, which moves nothing.
-* A run that is worth less is owed when it begins, and others may begin beside it as soon as that is paid.  Longer
-  ones take turns.  So the sum of all is never more than the rate and one lead.
-* A job is cut into runs of a few seconds each (by suffixes, which are not cut), so that a changed cap is soon obeyed.
-  The rate is looked up when a run's turn has come.
-* What a run has moved is what the kernel counted (``/proc/<pid>/io``) and in the end what rsync says itself, in a log
-  that is for us alone and begins with its process id.  What it was too much, the next run waits for.
+* A run starts when there is no debt, and may be :data:`LEAD` seconds ahead of the rate at its end: its ``--bwlimit`` is
+  higher by that.  While that debt is paid, rsync starts, shakes hands, and Swift requests hashes, which moves no bytes.
+* A run that is shorter than that is charged when it starts, and others may start beside it as soon as that is paid.
+  Longer runs take turns.  So the sum of all runs never exceeds the rate and one lead.
+* A job is cut into runs of a few seconds each (by suffixes, which are not cut), so that a changed cap soon applies.
+  The rate is read when a run's turn begins.
+* The bytes of a run are those that the kernel counted (``/proc/<pid>/io``), and at the end those that rsync itself
+  logs, in a log for Sluice alone that begins with its process id.  The next run waits for the bytes above the rate.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from typing import Final
 from sluice_middleware.replication.replication_throttle import ThrottledCopy
 from sluice_middleware.swift import green
 
-#: Seconds that a run should last.
+#: The intended duration of a run in seconds.
 RUN_SECONDS: Final = 5.0
 #: Seconds of its rate that a run may move too early.
 LEAD: Final = 0.5
-#: Times its rate that a run is allowed at most.
+#: The highest rate of a run, as a multiple of its rate.
 FASTEST: Final = 4.0
-#: Seconds between two looks at what a run has moved.
+#: Seconds between two checks of the bytes that a run has moved.
 _LOOK: Final = 0.25
 _BWLIMIT: Final = "--bwlimit="
 _PID: Final = re.compile(r"^\S+ \S+ \[(\d+)\]", re.MULTILINE)
@@ -37,22 +37,22 @@ _POWERS: Final = {"b": 0, "k": 1, "": 1, "m": 2, "g": 3}
 
 
 def limited_command(arguments: Iterable[str], rate: float | None, log: Path) -> list[str]:
-    """The command line of rsync with ``--bwlimit`` for ``rate`` (None: as it was) and the log for us.
+    """The command line of rsync with ``--bwlimit`` for ``rate`` (None: unchanged) and the log for Sluice.
 
-    What the operator has configured stays when it is less.
+    A lower limit that the operator configured stays.
     """
     made = []
     for argument in arguments:
         if argument.startswith(_BWLIMIT) and rate is not None:
             configured = parse_bwlimit(argument.removeprefix(_BWLIMIT))
-            # 0 would mean no limit; rsync counts in KiB
+            # rsync counts in KiB, and 0 means no limit
             argument = f"{_BWLIMIT}{max(1, int(min(configured or rate, rate) / 1024))}"
         made.append(argument)
     return [made[0], f"--log-file={log}", "--log-file-format=", *made[1:]]
 
 
 def parse_bwlimit(text: str) -> float | None:
-    """The bytes per second of rsync's ``--bwlimit``; None when there is no limit, or nobody can read it."""
+    """The bytes per second of rsync's ``--bwlimit``; None without a limit, or for one that cannot be parsed."""
     match = _SIZE.fullmatch(text.strip())
     if match is None:
         return None
@@ -62,7 +62,7 @@ def parse_bwlimit(text: str) -> float | None:
 
 
 def suffix_sizes(folder: Path, suffixes: Iterable[str]) -> dict[str, int]:
-    """Suffix → bytes of all its files, of those that are still there; looks at the disk."""
+    """Suffix → bytes of all its files, for suffixes that still exist; reads the disk."""
     sizes = {}
     for suffix in suffixes:
         try:
@@ -99,7 +99,7 @@ def split_runs(sizes: Mapping[str, int], rate: float) -> Iterator[list[str]]:
 
 
 def is_short(size: float, rate: float) -> bool:
-    """Whether a run of ``size`` bytes may be paid for as a whole, and others run beside it."""
+    """Whether a run of ``size`` bytes can be charged as a whole, so that others may run beside it."""
     return size <= rate * LEAD
 
 
@@ -109,11 +109,11 @@ def run_rate(size: float, rate: float) -> float:
 
 
 class RsyncMeter:
-    """Records what one run of rsync moves while it runs; a context manager around the run."""
+    """Records the bytes of one run of rsync while it runs; a context manager around the run."""
 
     def __init__(self, log: Path, copy: ThrottledCopy) -> None:
         """
-        :param log: what rsync writes (:func:`limited_command`)
+        :param log: the log file of rsync (:func:`limited_command`)
         """
         self.moved = 0
         self._log = log
@@ -149,12 +149,12 @@ class RsyncMeter:
     def _text(self) -> str:
         try:
             return self._log.read_text(encoding="utf-8", errors="replace")
-        except FileNotFoundError:  # rsync has not begun
+        except FileNotFoundError:  # rsync has not started
             return ""
 
 
 def bytes_written(pid: int) -> int:
-    """Bytes that a process wrote to files and sockets; 0 when it is gone or the kernel does not tell."""
+    """Bytes that a process wrote to files and sockets; 0 when it has ended or the kernel does not tell."""
     try:
         text = Path(f"/proc/{pid}/io").read_text(encoding="ascii")
     except OSError:

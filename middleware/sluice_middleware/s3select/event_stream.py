@@ -1,4 +1,4 @@
-"""The answer to SelectObjectContent: records as the client wants them, in messages of the event stream encoding.
+"""The response to SelectObjectContent: records in the requested format, in messages of the event stream encoding.
 
 A message is: its length and that of its headers (4 bytes each, big endian), CRC-32 of these, headers, payload,
 CRC-32 of all before.  A header is: length of its name (1 byte), name, 7 for text, length of the value
@@ -32,19 +32,19 @@ class Formatter:
         self._left = request.statement.limit
         self._counted = 0
         output = request.output
-        #: True where rows can go as they are unless they hold a quote.
+        #: True where rows need no conversion unless they contain a quote.
         self._alike = (
             not output.json
             and not output.always_quoted
             and output.record_end == b"\n"
             and output.dialect.delimiter == self._input.delimiter
         )
-        #: Reads what csv_select wrote, whose last record may be a quote that never ends.
+        #: Parses the output of csv_select, whose last record may have a quote that is never closed.
         self._writes: Dialect = output.dialect
         self.full = self._left == 0
 
     def write(self, rows: bytes, header: Sequence[str] | None) -> bytes:
-        """``rows`` (whole records) in the form that was asked for; ``header`` names all columns of the object."""
+        """Return ``rows`` (whole records) in the requested format; ``header`` names all columns of the object."""
         if self.full or not rows:
             return b""
         if self._request.statement.count:
@@ -56,7 +56,7 @@ class Formatter:
         return b"".join(self._formatted(rows, header))
 
     def finish(self) -> bytes:
-        """What comes after the last row."""
+        """Return the output after the last row."""
         if not self._request.statement.count or self._request.statement.limit == 0:
             return b""
         text = str(self._counted)
@@ -113,14 +113,14 @@ def records(data: bytes) -> Iterator[bytes]:
 
 
 def keep_alive() -> bytes:
-    """Says that something is still being read."""
+    """A message that keeps the connection alive while the object is read."""
     return _event("Cont")
 
 
 def figures(kind: str, scanned: int, processed: int, returned: int) -> bytes:
     """Bytes read, bytes after decompression, bytes of records.
-
-    :param kind: ``Progress`` on the way, ``Stats`` at the end
+    :param kind: ``Progress`` during the response, ``Stats`` at the end
+        :param kind: ``Progress`` on the way, ``Stats`` at the end
     """
     inner = (
         f"<BytesScanned>{scanned}</BytesScanned><BytesProcessed>{processed}</BytesProcessed>"
@@ -131,10 +131,10 @@ def figures(kind: str, scanned: int, processed: int, returned: int) -> bytes:
 
 
 def end() -> bytes:
-    """The last message; without it the answer is not complete."""
+    """The last message; without it the response is not complete."""
     return _event("End")
 
 
 def failure(code: str, text: str) -> bytes:
-    """Something went wrong after the answer began."""
+    """The message of an error after the response began."""
     return message({":message-type": "error", ":error-code": code, ":error-message": text[:_LONGEST]})

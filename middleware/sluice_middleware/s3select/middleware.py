@@ -1,12 +1,12 @@
-"""``egg:openstack-sluice#s3select``: SelectObjectContent, which Swift's s3api does not know.
+"""``egg:openstack-sluice#s3select``: SelectObjectContent, which Swift's s3api does not implement.
 
-It must stand directly left of ``s3api``, whose code parses the request, checks its signature and asks for
-permissions; everything else passes to it untouched.  The object is read by a GET through the pipeline
-right of s3api, as the sender may read it: large objects whole, transformed ones plain, and under policies with
-read-time filters only what they let through.  What is selected from it is what csv_select would select.
+It must stand directly left of ``s3api``, whose code parses the request, checks its signature and its
+permissions; every other request passes to it untouched.  The object is read by a GET through the pipeline
+right of s3api, with the rights of the client: large objects whole, transformed ones plain, and under policies with
+read-time filters only the filters' output.  The selection is that of csv_select.
 
-A request that makes no sense is answered with S3's error before the answer begins, what goes wrong later
-by an error message in the stream; an answer without its End message is not complete.
+An invalid request is answered with S3's error before the response begins, later errors
+by an error message in the stream; a response without its End message is not complete.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from sluice_middleware.swift.proxy_api import close_if_possible, reiterate
 from sluice_middleware.swift.s3api import GetObject, S3Error, SelectApi, is_s3api
 from sluice_middleware.wsgi.response import App, Env
 
-#: Bytes of an object between two messages that say that there is progress.
+#: Bytes of an object between two progress messages.
 _STEP: Final = 8 << 20
-#: Plain bytes that are decompressed, and worked on, at once.
+#: Plain bytes that are decompressed and processed at once.
 _PIECE: Final = 1 << 20
-#: Bytes that are read before the answer begins without a record.
+#: Bytes that are read before the response begins without a record.
 _PATIENCE: Final = 1 << 20
 
 
@@ -42,7 +42,7 @@ class S3Select:
 
     def __init__(self, app: App, logger: Logger) -> None:
         """
-        :raises ValueError: when what follows is not s3api
+        :raises ValueError: when the next application is not s3api
         """
         if not is_s3api(app):
             raise ValueError("`egg:openstack-sluice#s3select` must stand directly left of s3api in the pipeline")
@@ -57,7 +57,7 @@ class S3Select:
         return self._s3api(env, start_response)
 
     def _answer(self, body: bytes, get_object: GetObject) -> Iterable[bytes]:
-        """The messages of one answer; the first of them is there, so what fails at once is an error instead."""
+        """Return the messages of one response after making the first one, so that an early error is an S3 error."""
         request = read_request(body)
         start = max(request.query.first - 1, 0)
         headers = {"Range": f"bytes={start}-"} if start else {}
@@ -77,7 +77,7 @@ class SelectResponse:
 
     def __init__(self, request: SelectRequest, body: Iterable[bytes], start: int, logger: Logger) -> None:
         """
-        :param body: the object from byte ``start`` on; closed with this, and when it cannot be read
+        :param body: the object from byte ``start`` on; closed with this object, and when it cannot be read
         """
         self._body = body
         self._logger = logger
@@ -148,7 +148,7 @@ class SelectResponse:
 
 
 def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """``pieces`` in larger ones that are worth a thread."""
+    """``pieces`` joined into larger ones that are worth a hand-over to a thread."""
     held: list[bytes] = []
     size = 0
     for piece in pieces:
@@ -184,7 +184,7 @@ class _Inflate:
 
     def finish(self) -> None:
         """
-        :raises BadParameter: when something is missing
+        :raises BadParameter: when the data end early
         """
         if self._begun and not self._one.eof:
             raise BadParameter("the object in GZIP format ends early")
@@ -196,6 +196,6 @@ def _selects(query: str) -> bool:
 
 
 def filter_factory(global_conf: dict[str, str], **local_conf: str) -> Callable[[App], S3Select]:
-    """Paste's entry point; there are no options but those of logging."""
+    """Paste's entry point; the only options are those of logging."""
     logger = open_logger({**global_conf, **local_conf}, "sluice-s3select")
     return lambda app: S3Select(app, logger)

@@ -1,6 +1,6 @@
-"""The XML of SelectObjectContent and its SQL, read into what is wanted; the rest is refused in S3's words.
+"""Parses the XML of SelectObjectContent and its SQL; unsupported requests are refused with S3's errors.
 
-The SQL that is answered has the conditions of csv_select::
+The supported SQL has the conditions of csv_select::
 
     SELECT * | COUNT(*) | column [AS name] {, column [AS name]}
       FROM S3Object [[*]] [[AS] alias] [WHERE condition] [LIMIT number]
@@ -18,7 +18,7 @@ from sluice_filters.csv.parser import ConditionParser
 from sluice_filters.csv.query import Query, Selection
 from sluice_middleware.swift.s3api import S3Error, parse_xml
 
-#: S3's own limit on the expression; the rest of a request is small.
+#: S3's own limit on the expression; the other elements of a request are short.
 LONGEST: Final = 512 * 1024
 _LONGEST_EXPRESSION: Final = 256 * 1024
 _HEADERS: Final = {"NONE": "no", "USE": "use", "IGNORE": "ignore"}
@@ -33,7 +33,7 @@ _FUNCTIONS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """``columns`` None is all; ``names`` are what they are called in the output; ``count`` counts rows instead."""
+    """``columns`` None is all; ``names`` are their names in the output; ``count``: count rows instead."""
 
     columns: tuple[Column, ...] | None
     names: tuple[str, ...]
@@ -45,7 +45,7 @@ class Statement:
 def parse_statement(text: str) -> Statement:
     """The statement in ``text``.
 
-    :raises BadParameter: with the place and what was expected
+    :raises BadParameter: with the place and the expected word
     """
     reader = ConditionParser(text.rstrip().removesuffix(";"), {_TABLE, _alias(text)})
     reader.expect("SELECT")
@@ -111,7 +111,7 @@ def _limit(reader: ConditionParser) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """How selected records are written; ``json`` one object per record instead of CSV."""
+    """The format of selected records; ``json``: one object per record instead of CSV."""
 
     dialect: Dialect
     always_quoted: bool = False
@@ -121,7 +121,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class SelectRequest:
-    """What one request asks for."""
+    """The contents of one request."""
 
     statement: Statement
     query: Query
@@ -131,9 +131,9 @@ class SelectRequest:
 
 
 def read_request(body: bytes) -> SelectRequest:
-    """What ``body`` asks for.
+    """Parse ``body``.
 
-    :raises S3Error: what S3 answers to what makes no sense or is not supported here
+    :raises S3Error: as S3 answers invalid or unsupported requests
     """
     root = parse_xml(body)
     expression = _text(root, "Expression")

@@ -1,1 +1,1 @@
-"""All that is imported from Swift, translated here."""
+"""All imports from Swift, with its exceptions translated."""

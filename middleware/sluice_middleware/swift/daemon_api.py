@@ -1,4 +1,4 @@
-"""What is imported from Swift's replication daemons; servers never load this module."""
+"""Imports from Swift's replication daemons; servers never load this module."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Everything that the disk files and their tools import from Swift's object server.
+"""Imports of the disk files and their tools from Swift's object server.
 
-Separate from :mod:`proxy_api`, so that a proxy never loads what only storage nodes need.
+Separate from :mod:`proxy_api`, so that a proxy never loads code that only storage nodes need.
 """
 
 from __future__ import annotations

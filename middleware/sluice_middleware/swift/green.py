@@ -34,14 +34,14 @@ from sluice_core.process.logs import with_log_fields
 
 S = TypeVar("S")
 T = TypeVar("T")
-#: What threads of :func:`start_thread` are called.
+#: The name of threads of :func:`start_thread`.
 IO_THREAD: Final = "sluice-io"
-#: A lock of green threads, a context manager: eventlet's semaphore serves who waits first come, first served.
+#: A lock of green threads, a context manager: eventlet's semaphore serves waiters first come, first served.
 FifoLock = Semaphore
 
 
 class Pending(Protocol):
-    """A call under way in a thread."""
+    """A call that runs in a thread."""
 
     def wait(self) -> Any:
         """Wait for the result; raises what the call raised."""
@@ -73,9 +73,9 @@ def hub_id() -> int:
 
 
 class _Seconds:
-    """What a hub does just after each wall-clock second.
+    """The calls of a hub just after each wall-clock second.
 
-    One timer for all: the hub that Swift uses (``poll``) counts whole milliseconds, so that it turns in circles for
+    One timer for all: the hub that Swift uses (``poll``) counts whole milliseconds, so that it busy-waits for
     up to one before each timer.
     """
 
@@ -84,7 +84,7 @@ class _Seconds:
         spawn_n(self._loop)
 
     def add(self, function: Callable[[], None]) -> None:
-        """From the next second on."""
+        """Call the function from the next second on."""
         self._due.append(function)
 
     def _loop(self) -> None:
@@ -95,19 +95,19 @@ class _Seconds:
                 spawn_n(self._call, function)
 
     def _call(self, function: Callable[[], None]) -> None:
-        """Call ``function`` and schedule it again when it is over, so that it never runs twice at once."""
+        """Call ``function`` and schedule it again when it has ended, so that it never runs twice at once."""
         try:
             function()
         finally:
             self._due.append(function)
 
 
-#: By hub; what went on before a fork goes on after it, as its timers do.
+#: By hub; calls of before a fork continue after it, as its timers do.
 _seconds: WeakKeyDictionary[Any, _Seconds] = WeakKeyDictionary()
 
 
 def each_second(function: Callable[[], None]) -> None:
-    """Call ``function`` just after each wall-clock second, for ever, in a green thread of its own."""
+    """Call ``function`` just after each wall-clock second, forever, in a green thread of its own."""
     here = hubs.get_hub()
     if here not in _seconds:
         _seconds[here] = _Seconds()
@@ -121,12 +121,12 @@ def start_green(function: Callable[..., Any], *args: Any) -> Pending:
 
 
 def call_later(seconds: float, function: Callable[[], None]) -> None:
-    """Call ``function``, which must neither wait nor raise, in so many seconds."""
+    """Call ``function``, which must neither wait nor raise, after ``seconds``."""
     hubs.get_hub().schedule_call_global(seconds, function)
 
 
 def on_readable(connection: socket.socket, function: Callable[[], bool]) -> None:
-    """Call ``function`` each time there is something to read, until it says False; only it may close ``connection``."""
+    """Call ``function`` each time there are bytes to read, until it returns False; only it may close ``connection``."""
 
     def loop() -> None:
         while True:
@@ -138,7 +138,7 @@ def on_readable(connection: socket.socket, function: Callable[[], bool]) -> None
 
 
 class InterruptibleSleep:
-    """A sleep of one green thread that others may end early; may be used again."""
+    """A sleep of one green thread that other threads may end early; reusable."""
 
     __slots__ = ("_event",)
 
@@ -154,15 +154,15 @@ class InterruptibleSleep:
             self._event = None
 
     def wake(self) -> None:
-        """Wake the waiting green thread, if there is one."""
+        """Wake the green thread if it waits."""
         if self._event is not None and not self._event.ready():
             self._event.send()
 
 
 def start_thread(function: Callable[[], None]) -> None:
-    """Run ``function`` in a new real thread, which does not keep the process from ending; ``top -H`` shows its name.
+    """Run ``function`` in a new real daemon thread; ``top -H`` shows its name.
 
-    :raises RuntimeError: when there can be no more threads
+    :raises RuntimeError: when the process cannot start more threads
     """
 
     def named() -> None:
@@ -184,8 +184,8 @@ def _be_called(name: str) -> None:
 def _leave_hub() -> None:
     """Remove the hub that Swift's time-outs made in this thread.
 
-    It is in a cycle with its greenlet, which holds the thread's: left to the collector, it would keep its file open
-    until then, and greenlet would look through all objects, in the main thread, for who holds what has ended.
+    It is in a cycle with its greenlet, which refers to the thread's: the garbage collector would close its file late,
+    and greenlet would search all objects, in the main thread, for references to the ended thread's greenlet.
     """
     hub = getattr(hubs._threadlocal, "hub", None)
     if hub is not None:
@@ -202,7 +202,7 @@ class Notifier:
         spawn_n(self._listen)
 
     def event(self) -> ThreadEvent:
-        """An event that a green thread of this hub will wait for."""
+        """An event that a green thread of this hub can wait for."""
         return ThreadEvent(self)
 
     def notify(self, event: Event) -> None:

@@ -1,4 +1,4 @@
-"""What is imported from Swift for requests of our own: proxy applications in daemons, single servers, rings."""
+"""Imports from Swift for Sluice's own requests: proxy applications in daemons, single servers, rings."""
 
 from __future__ import annotations
 

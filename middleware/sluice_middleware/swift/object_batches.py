@@ -1,9 +1,9 @@
-"""Contract: looks at many objects, or contractions of many, in one request to an object server.
+"""Contract: HEADs of many objects, or contractions of many, in one request to an object server.
 
 A request with the method :data:`METHOD` and the path ``/`` has a JSON list of :data:`MOST` requests at most, as
-:class:`ObjectRequest`.  The answer is 200 with a JSON list of ``[status, [[header, value], ...]]`` in the same order.
-Status and headers are those that the object server gives to a HEAD, or to a PUT of no bytes; no rows of containers are
-written.
+:class:`ObjectRequest`.  The response is 200 with a JSON list of ``[status, [[header, value], ...]]`` in the same order.
+Status and headers are those of the object server's response to a HEAD, or to a PUT of no bytes; no rows of containers
+are written.
 
 A server without ``egg:openstack-sluice#object`` answers 405.
 """
@@ -17,14 +17,14 @@ from typing import Any, Final, NamedTuple
 from sluice_core.errors import DecodeError
 
 METHOD: Final = "BATCH"
-#: Requests in a batch, and bytes of all of them.
+#: Requests in a batch, and their bytes in total.
 MOST: Final = 64
 LARGEST: Final = 4 << 20
 
 
 class ObjectRequest(NamedTuple):
     """
-    :param stored: None for a look; else the headers of what is stored in the place of the object, by their names in
+    :param stored: None for a HEAD; else the headers of the object without bytes that replaces it, by their names in
         lower case, with ``x-timestamp`` and ``content-type``
     """
 
@@ -38,7 +38,7 @@ class ObjectRequest(NamedTuple):
 
 
 class ObjectAnswer(NamedTuple):
-    """What one request was answered with."""
+    """The response to one request."""
 
     status: int
     headers: Sequence[tuple[str, str]] = ()
@@ -51,7 +51,7 @@ def encode_requests(requests: Sequence[ObjectRequest]) -> bytes:
 
 def decode_requests(body: bytes) -> list[ObjectRequest]:
     """
-    :raises DecodeError: when it is not what :func:`encode_requests` writes, or too much
+    :raises DecodeError: for a body that :func:`encode_requests` does not write, or beyond the limits
     """
     requests = [_request(one) for one in _list(body, "a batch of requests")]
     if not 0 < len(requests) <= MOST:
@@ -60,13 +60,13 @@ def decode_requests(body: bytes) -> list[ObjectRequest]:
 
 
 def encode_answers(answers: Sequence[ObjectAnswer]) -> bytes:
-    """The body of the answer to a batch."""
+    """The body of the response to a batch."""
     return json.dumps(answers).encode()
 
 
 def decode_answers(body: bytes, expected: int) -> list[ObjectAnswer]:
     """
-    :raises DecodeError: when it is not what :func:`encode_answers` writes of so many
+    :raises DecodeError: for a body that :func:`encode_answers` does not write for this many
     """
     answers = []
     for one in _list(body, "the answer to a batch"):
@@ -85,11 +85,11 @@ def _request(data: Any) -> ObjectRequest:
         case [str(device), int(), int(), str(), str(), str(), {"x-timestamp": str(), "content-type": str()} as stored]:
             if _is_name(device) and all(isinstance(one, str) for one in stored.values()):
                 return ObjectRequest(*data)
-    raise DecodeError("a request in a batch is none for an object", json.dumps(data).encode())
+    raise DecodeError("a request in a batch does not name an object", json.dumps(data).encode())
 
 
 def _is_name(device: str) -> bool:
-    """Whether it is the name of a folder, and no way out of one."""
+    """Whether it can name a folder, and leads out of none."""
     return "/" not in device and device not in ("", ".", "..")
 
 

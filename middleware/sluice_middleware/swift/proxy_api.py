@@ -1,6 +1,6 @@
-"""What all parts of the middleware import from Swift.
+"""Imports from Swift that all parts of the middleware use.
 
-The other modules of this package import what only one part needs.
+The other modules of this package import names that only one part needs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What :mod:`replica_choice` imports from Swift's proxy server."""
+"""Imports of :mod:`replica_choice` from Swift's proxy server."""
 
 from __future__ import annotations
 

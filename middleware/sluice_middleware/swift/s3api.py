@@ -1,8 +1,8 @@
-"""What S3 Select imports from Swift's s3api.
+"""Imports of S3 Select from Swift's s3api.
 
-s3api has no registry of operations.  What it offers is a class whose ``handle_request`` gets a
-request of which everything is parsed and of which the signature is locked in; :class:`SelectApi` is
-that class with one operation more, made of a running ``S3ApiMiddleware`` with all its settings.
+s3api has no registry of operations.  It offers a class whose ``handle_request`` gets a
+parsed request with its signature; :class:`SelectApi` is
+that class with one more operation, created from a running ``S3ApiMiddleware`` with all its settings.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from swift.common.middleware.s3api.s3response import ErrorResponse, HTTPOk, Malf
 Env = dict[str, Any]
 
 
-#: The answer to a GET of the object that a request is about, as its sender may read it, by more headers of the GET;
-#: errors are S3's own and raised.
+#: Returns the response to a GET of the request's object with the rights of its client, with further headers of the GET;
+#: raises S3's own errors.
 GetObject = Callable[[Mapping[str, str]], Any]
-#: The body of a request, and how its object is read, in; what answers it out.
+#: Takes the body of a request and the function that reads its object; returns the response.
 Answering = Callable[[bytes, GetObject], Iterable[bytes]]
-#: Headers of the POST that say nothing of the GET it becomes.
+#: Headers of the POST that do not apply to the GET that replaces it.
 _OF_THE_POST = ("HTTP_RANGE", "HTTP_IF_RANGE", "CONTENT_TYPE", "HTTP_CONTENT_MD5", "HTTP_TRANSFER_ENCODING")
 
 
@@ -51,20 +51,20 @@ class SelectApi(S3ApiMiddleware):  # type: ignore[misc]
     def __init__(self, s3api: S3ApiMiddleware, answering: Answering, longest: int) -> None:
         """
         :param s3api: the middleware whose place and settings it shares
-        :param longest: bytes that the body of a request may have
+        :param longest: the most bytes of a request's body
         """
         self.__dict__.update(s3api.__dict__)
         self._answering = answering
         self._longest = longest
 
     def handle_request(self, req: Any) -> Any:
-        """The answer to a request whose signature is known (not yet checked: that is done on the GET)."""
+        """Answer a request whose signature is parsed (the GET checks it)."""
         if not req.is_object_request:
             raise S3Error("InvalidRequest", "a key must be specified")
         body = req.xml(self._longest)
         if not body:
             raise MalformedXML()
-        req.method = "GET"  # what it does; permissions are asked for that
+        req.method = "GET"  # s3api checks the permissions of this method
         for name in _OF_THE_POST:
             req.environ.pop(name, None)
         req.environ["wsgi.input"] = io.BytesIO()
@@ -81,7 +81,7 @@ class SelectApi(S3ApiMiddleware):  # type: ignore[misc]
 def parse_xml(text: bytes) -> Any:
     """The root element, without namespaces.
 
-    :raises MalformedXML: when it is none
+    :raises MalformedXML: when the body is no XML
     """
     try:
         return fromstring(text)

@@ -1,4 +1,4 @@
-"""What the usage reader imports from Swift: databases of accounts and containers, storage policies, drives."""
+"""Imports of the usage reader from Swift: databases of accounts and containers, storage policies, drives."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from swift.container.backend import ContainerBroker
 
 
 class _WithoutQuarantine:
-    """Leaves a damaged database alone: Swift's own daemons move it away."""
+    """Does not move a damaged database, as Swift's own daemons do."""
 
     def quarantine(self, reason: str) -> NoReturn:
         raise sqlite3.DatabaseError(reason)
@@ -40,10 +40,10 @@ def use_swift_dir(folder: str) -> None:
 
 
 def ring_devices(name: str, folder: str) -> list[dict[str, Any]]:
-    """The devices of the ring ``name`` in ``folder``, without reading where its partitions are.
+    """The devices of the ring ``name`` in ``folder``, without reading its partitions.
 
     :raises OSError: when it cannot be read
-    :raises ValueError: when it is no ring
+    :raises ValueError: when the file is no ring
     """
     ring = RingData.load(os.path.join(folder, f"{name}.ring.gz"), metadata_only=True)
     return [device for device in ring.devs if device is not None]

@@ -1,1 +1,1 @@
-"""Reads what is stored on a storage node, and the space for it; the agent starts it as ``python -m``."""
+"""Reads the usage and space of a storage node; the agent starts it as ``python -m``."""

@@ -1,14 +1,14 @@
 """``python -m sluice_middleware.usage <node> <period> <conf> …``: the usage reader of a storage node.
 
-The agent starts it, in Swift's interpreter and as Swift's user, and passes on what it writes: one frame per batch
-(``sluice_core.metrics.usage_metrics``) on standard output.  It ends when its standard input does, so that it never
+The agent starts it, in Swift's interpreter and as Swift's user, and forwards its output: one frame per batch
+(``sluice_core.metrics.usage_metrics``) on standard output.  It ends when its standard input ends, so that it never
 outlives the agent.
 
-A byte on its standard input asks for the accounts: it answers with one frame of all accounts that its databases have
-then (``sluice_rewrites.accounts``).
+A byte on its standard input requests the accounts: it answers with one frame of all accounts in its databases at that
+moment (``sluice_rewrites.accounts``).
 
-It reads shortly before the end of each window, so long before as it took the last time, and writes when the window has
-ended; so values are fresh, and all nodes speak of the same moment.
+It starts to read before the end of each window, as early as the last pass took, and writes when the window has
+ended; so values are fresh, and all nodes report the same moment.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ from sluice_middleware.usage.space import Space, StorageConf, all_devices, measu
 
 log = logging.getLogger("sluice.usage")
 
-#: Below every server of Swift.
+#: A lower CPU priority than every server of Swift.
 _NICE: Final = 10
-#: A pass begins so much earlier than it should take, in seconds and times its last duration.
+#: A pass starts earlier than its expected duration: by these seconds and multiple of its last duration.
 _MARGIN: Final = 0.5
 _SLACK: Final = 1.5
-#: Tenants and containers of a node that are published, those that hold most: brokers take 16 MiB in one message.
+#: Tenants and containers of a node that are published, the largest: brokers take 16 MiB in one message.
 MOST_ROWS: Final = 40_000
 
 Values = Mapping[str, Mapping[str, float]]
 
 
 def read_conf(path: str) -> StorageConf:
-    """What the configuration at ``path``, of an account, container or object server, says of devices.
+    """Read the devices that the configuration at ``path``, of an account, container or object server, names.
 
     :raises OSError: when it cannot be read
     """
@@ -68,7 +68,7 @@ def read_conf(path: str) -> StorageConf:
 
 
 class UsageBatches:
-    """Makes the batches of one node, with their numbers.
+    """Builds the batches of one node, with their numbers.
 
     :param period: seconds of a window
     """
@@ -79,14 +79,14 @@ class UsageBatches:
         self._numbers: Counter[str] = Counter()
 
     def stored(self, window: int, found: Pass) -> Iterator[MetricBatch]:
-        """Batches of what tenants and containers hold."""
+        """Batches of the usage of tenants and containers."""
         levels = {TENANT: _largest(found.accounts), CONTAINER: _largest(found.containers)}
         for metric, value in ((metrics.STORED, _stored), (metrics.OBJECTS, _objects)):
             values = {level: {path: value(usage) for path, usage in rows.items()} for level, rows in levels.items()}
             yield self._batch(metric, window, values)
 
     def space(self, window: int, node: Space, policies: Mapping[str, Space]) -> Iterator[MetricBatch]:
-        """Batches of the space of this node's devices; none of a node or storage policy without any."""
+        """Batches of the space of this node's devices; none for a node or storage policy without devices."""
         if node.size:
             yield self._batch(metrics.NODE_CAPACITY, window, {NODE: {self._node: float(node.size)}})
             yield self._batch(metrics.NODE_FREE, window, {NODE: {self._node: node.free_share}})
@@ -119,7 +119,7 @@ def _objects(usage: Usage) -> float:
 
 
 class UsageReader:
-    """Reads and writes one window after the other."""
+    """Reads and writes the values of one window after the other."""
 
     def __init__(self, node: str, period: int, confs: Sequence[StorageConf], out: BinaryIO) -> None:
         self._period = period
@@ -131,13 +131,13 @@ class UsageReader:
         self._took = 0.0
 
     def next_window(self, now: float) -> tuple[float, int]:
-        """When the next pass should begin, and when the window ends after which its values are written."""
+        """When the next pass should start, and when the window ends after which its values are written."""
         margin = min(float(self._period), _MARGIN + _SLACK * self._took)
         end = (int((now + margin) // self._period) + 1) * self._period
         return end - margin, end
 
     def read(self) -> Pass:
-        """One pass over all databases."""
+        """Read all databases once."""
         begun = time.monotonic()
         rows = self._databases.read(all_devices(self._confs))
         self._took = time.monotonic() - begun
@@ -157,7 +157,7 @@ class UsageReader:
         self._out.flush()
 
     def write_accounts(self) -> None:
-        """Read the accounts that there are now, and write them."""
+        """Read the accounts of this moment, and write them."""
         self._out.write(encode_frame(ACCOUNTS, self._accounts.read(self._confs).encode()))
         self._out.flush()
 
@@ -167,11 +167,11 @@ class UsageReader:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Work until standard input ends."""
+    """Run until standard input ends."""
     start_logging("info", os.environ.get(FORMAT_VARIABLE, TEXT), "%(name)s: %(levelname)s: %(message)s")
     node, period, *paths = argv
     out = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what libraries print is no batch
+    os.dup2(2, 1)  # libraries must not print into the frames
     os.nice(_NICE)
     try:
         confs = [read_conf(path) for path in paths]
@@ -180,8 +180,8 @@ def main(argv: Sequence[str]) -> int:
         return 1
     storage_api.use_swift_dir(confs[0].swift_dir)
     reader = UsageReader(node, int(period), confs, out)
-    reader.read()  # the first pass may be long: nothing is known yet
-    with contextlib.suppress(BrokenPipeError):  # the agent is gone
+    reader.read()  # the first pass may be long: no database is cached yet
+    with contextlib.suppress(BrokenPipeError):  # the agent has ended
         while True:
             begin, end = reader.next_window(time.time())
             if _serve_until(begin, reader.write_accounts):
@@ -189,12 +189,12 @@ def main(argv: Sequence[str]) -> int:
             rows = reader.read()
             if _serve_until(end, reader.write_accounts):
                 break
-            reader.write(rows, max(end, time.time()))  # a wait may end a moment too soon
+            reader.write(rows, max(end, time.time()))  # a wait may end a moment too early
     return 0
 
 
 def _serve_until(until: float, answer: Callable[[], None]) -> bool:
-    """Wait until a moment of the wall clock, and ``answer`` each byte; True as soon as standard input ends."""
+    """Wait until a moment of the wall clock, and ``answer`` each byte; return True as soon as standard input ends."""
     while select.select([0], [], [], max(0.0, until - time.time()))[0]:
         if not os.read(0, 1):
             return True

@@ -1,8 +1,8 @@
-"""The accounts in the databases of this node, for whoever goes over all accounts of the cluster.
+"""The accounts in the databases of this node, for jobs that process all accounts of the cluster.
 
-What is left out would be forgotten by a job, so whatever cannot be read is said: only what is gone is passed over, as
-a replicator moves databases.  An account that copies of contracted objects lie in stands for the one that they are of;
-others of Swift's own hold no objects of clients.
+A job would skip an account that is missing here, so each database that cannot be read is reported: only databases that
+disappeared are skipped, since replicators move them.  An account that stores copies of contracted objects stands for
+the account of these objects; other accounts of Swift's own hold no objects of clients.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class _Found:
 
 
 class AccountReader:
-    """Remembers every database, so that only those that changed are opened."""
+    """Caches every database, so that only changed ones are opened."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[int, AccountRow | None]] = {}
 
     def read(self, confs: Sequence[StorageConf]) -> AccountsFound:
-        """The accounts of all databases on the devices of ``confs``."""
+        """Return the accounts of all databases on the devices of ``confs``."""
         collected, known = _Found(), self._known
         self._known = {}
         before = all_devices(confs)
@@ -79,9 +79,9 @@ def _label(device: Mapping[str, Any]) -> str:
 def _local_devices(
     ring: Sequence[Mapping[str, Any]], confs: Sequence[StorageConf], read: frozenset[Path]
 ) -> list[Mapping[str, Any]]:
-    """Those of the ring's devices that are on this node, were ``read`` and are still mounted.
+    """Return the ring's devices that are on this node, were ``read`` and are still mounted.
 
-    Several servers of one address may have devices of one name; then each of them must be here.
+    Several servers of one address may have devices of the same name; then each of them must be here.
     """
     local: dict[tuple[str, int, str], Mapping[str, Any]] = {}
     here: dict[str, set[Path]] = {}

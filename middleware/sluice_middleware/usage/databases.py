@@ -1,11 +1,11 @@
-"""What is stored, out of the databases of accounts and containers on this node's devices.
+"""The usage of accounts and containers, from their databases on this node's devices.
 
-The rows are those that Swift answers HEAD requests with; nothing is listed.  A database that did not change since the
-last time is not opened: its files' sizes and times say so.  Of several replicas on one node the highest value counts,
+The rows are those from which Swift answers HEAD requests; objects are not listed.  A database that did not change since
+the last pass, by its files' sizes and times, is not opened.  Of several replicas on one node the highest value counts,
 as between nodes: a replica that lags behind, or a fresh one on a handoff, lacks rows.
 
-Left out are accounts and containers that are deleted, Swift's own (their names begin with a dot, shards among them),
-and containers that an object's update made before their own PUT came.
+Skipped are accounts and containers that are deleted, Swift's own (their names begin with a dot, shards among them),
+and containers that an object's update created before their own PUT arrived.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from sluice_middleware.swift import storage_api
 
 log = logging.getLogger(__name__)
 
-#: Seconds to wait for whoever holds a database, before what is in it already is read.
+#: Seconds to wait for a process that locks a database, before its committed rows are read.
 _PATIENCE: Final = 1.0
 _PENDING: Final = ".db.pending"
-#: Seconds after a change within which times of files may not tell it from the next one.
+#: Seconds after a change within which file times may not differ after the next one.
 _UNSETTLED: Final = 1.0
 _EMPTY: Final = 0
 
 
 class Usage(NamedTuple):
-    """What an account or a container holds."""
+    """The usage of an account or a container."""
 
     stored: int
     objects: int
@@ -46,7 +46,7 @@ class Row(NamedTuple):
 
 
 class AccountRow(NamedTuple):
-    """An account as its database has it."""
+    """An account as its database describes it."""
 
     account: str
     deleted: bool
@@ -55,7 +55,7 @@ class AccountRow(NamedTuple):
 
 @dataclass(slots=True)
 class Pass:
-    """What was found in one pass over all databases."""
+    """The results of one pass over all databases."""
 
     accounts: dict[str, Usage] = field(default_factory=dict)
     containers: dict[str, Usage] = field(default_factory=dict)
@@ -69,7 +69,7 @@ Known = dict[str, tuple[int, Row | None]]
 
 
 class DatabaseReader:
-    """Remembers every database, so that only those that changed are opened."""
+    """Caches every database, so that only changed ones are opened."""
 
     def __init__(self) -> None:
         self._known: Known = {}
@@ -117,7 +117,7 @@ class DatabaseReader:
 def database_folders(datadir: Path, failed: Callable[[OSError], object] = lambda error: None) -> Iterator[str]:
     """The folders of databases: ``<datadir>/<partition>/<suffix>/<hash>``.
 
-    :param failed: is told of a folder that is there and cannot be listed
+    :param failed: called with a folder that exists and cannot be listed
     """
     for partition in _subfolders(str(datadir), failed):
         for suffix in _subfolders(partition, failed):
@@ -128,7 +128,7 @@ def _subfolders(folder: str, failed: Callable[[OSError], object]) -> list[str]:
     try:
         with os.scandir(folder) as entries:
             return [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
-    except FileNotFoundError:  # moved away by a replicator, or not there at all
+    except FileNotFoundError:  # a replicator moved it, or it never existed
         return []
     except OSError as error:
         failed(error)
@@ -136,9 +136,9 @@ def _subfolders(folder: str, failed: Callable[[OSError], object]) -> list[str]:
 
 
 def signature(folder: str) -> int:
-    """A hash of the files of a database; :data:`_EMPTY` when there are none.
+    """A hash of the files of a database; :data:`_EMPTY` without files.
 
-    A file that changed just now may change again without looking different, so its hash is never the same.
+    A file that changed just now may change again without a visible difference, so its hash is never the same.
     """
     with os.scandir(folder) as entries:
         files = [(entry.name, entry.stat()) for entry in entries if entry.name.endswith((".db", _PENDING))]
@@ -155,13 +155,13 @@ def database_path(folder: str) -> str:
 
 
 def _options(path: str) -> Mapping[str, object]:
-    # what waits in the pending file belongs to it; Swift's servers add it when they read, too
+    # rows in the pending file belong to it; Swift's servers commit them when they read, too
     writable = os.access(os.path.dirname(path), os.W_OK)
     return {"stale_reads_ok": True, "pending_timeout": _PATIENCE, "skip_commits": not writable}
 
 
 def read_account_row(path: str) -> AccountRow:
-    """The account in the database at ``path``, whatever it is."""
+    """The account in the database at ``path``, of any kind."""
     with storage_api.AccountDatabase(path, **_options(path)) as broker:
         deleted, info = broker.is_deleted(), broker.get_info()
     return AccountRow(info["account"], deleted, Usage(int(info["bytes_used"]), int(info["object_count"])))

@@ -1,6 +1,7 @@
 """Size and free space of this node's devices, and of those of each storage policy.
 
-A file system is counted once, however many folders on it stand for devices.  Free is what Swift's user may fill.
+A file system is counted once, however many folders on it stand for devices.  Free is the space that Swift's user may
+fill.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ class Space(NamedTuple):
 
     @property
     def free_share(self) -> float:
-        """What of all is free, 0 to 1."""
+        """The free fraction, 0 to 1."""
         return self.free / self.size if self.size else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class StorageConf:
-    """What a configuration of Swift's servers says: the folder of devices, and where rings and swift.conf are."""
+    """The folder of devices, and that of rings and swift.conf, as a configuration of Swift's servers names them."""
 
     devices: str = "/srv/node"
     mount_check: bool = True
@@ -39,7 +40,7 @@ class StorageConf:
     bind_ip: str = "0.0.0.0"  # noqa: S104  what Swift takes for all addresses
 
     def mounted(self) -> Iterator[Path]:
-        """The devices that are there, mounted if that is to be checked."""
+        """The devices that exist, and are mounted if that is to be checked."""
         try:
             names = sorted(os.listdir(self.devices))
         except OSError:
@@ -57,7 +58,7 @@ def all_devices(confs: Iterable[StorageConf]) -> list[Path]:
 
 
 def measure_space(devices: Iterable[Path]) -> Space:
-    """The space of the file systems on which ``devices`` are; one that fails is left out, as by Swift."""
+    """The space of the file systems of ``devices``; a device that fails is skipped, as by Swift."""
     file_systems: dict[int, Space] = {}
     for device in devices:
         try:

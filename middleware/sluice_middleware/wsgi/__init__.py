@@ -1,1 +1,1 @@
-"""What proxies and object servers share: look-up of policies, bodies, headers, system metadata."""
+"""Code shared by proxies and object servers: look-up of policies, bodies, headers, system metadata."""

@@ -1,4 +1,4 @@
-"""Headers between proxy and storage nodes: steps to run, and refusals."""
+"""Headers between proxy and storage nodes: filters to run, and refusals."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from sluice_middleware.wsgi import sysmeta
 from sluice_middleware.wsgi.policy_lookup import SelectedFilter
 from sluice_middleware.wsgi.response import Env, UpstreamResponse
 
-#: The name of our own requests in Swift's logs.
+#: The name of Sluice's own requests in Swift's logs.
 SOURCE: Final = "SLU"
 
 
 class RefusedByStorageNode(PeerError):
-    """A storage node will not do what was asked of it."""
+    """A storage node refuses the request."""
 
 
 def encode_steps(chosen: Sequence[SelectedFilter]) -> list[dict[str, Any]]:
-    """Filters as they are named to a storage node."""
+    """Encode filters for a storage node."""
     return [{"f": one.filter.info.keyword, "v": one.filter.info.version, "p": dict(one.step.params)} for one in chosen]
 
 
 def write_steps(env: Env, chosen: Sequence[SelectedFilter]) -> None:
-    """Name the filters that storage nodes run, in a header of the PUT."""
+    """Name the filters that storage nodes run in a header of the PUT."""
     if chosen:
         env[sysmeta.NODE_ENV] = json.dumps(encode_steps(chosen), separators=(",", ":"), sort_keys=True)
 
@@ -45,7 +45,7 @@ def raise_if_refused(answer: UpstreamResponse) -> None:
 
 
 def drain(body: Iterable[bytes], limit: int = 1000) -> bytes:
-    """The first bytes of an answer that is read to its end and closed."""
+    """Read a body to its end, close it, and return its first bytes."""
     kept = bytearray()
     try:
         for piece in body:

@@ -1,8 +1,8 @@
 """A GET or HEAD of a transformed object, answered as the plain object.
 
-Theory of operation.  Only the metadata of the response tell whether an object was transformed, and plain objects must
-not pay for that.  So the request is forwarded as it came; the object server is only told where the plain ETag is
-(``X-Backend-Etag-Is-At``).  A response without a chain passes.  Otherwise:
+Theory of operation.  Only the metadata of the response tell whether an object was transformed, and requests for plain
+objects must not cost more.  So the request is forwarded as it came; a header only names the place of the plain ETag
+for the object server (``X-Backend-Etag-Is-At``).  A response without a chain passes.  Otherwise:
 
 * HEAD, 304 and 412 need other headers only (the object server compared plain ETags).
 * A whole body is decoded while it passes.
@@ -11,10 +11,10 @@ not pay for that.  So the request is forwarded as it came; the object server is 
   second request below this middleware, for the same object in the same state, unless the first response contains
   them.
 * Several ranges are fetched as a whole (``X-Backend-Ignore-Range-If-Metadata-Present``), since the content type is
-  not a header of a multipart response.  So is any range of an object whose bytes are gone (``motifs``).
+  not a header of a multipart response.  So is any range of a contracted object (``motifs``).
 
-A filter that is missing here, or invalid metadata, are a 503 with the reason: transformed bytes never reach a client.
-Damage in the first bytes is a 503 too; damage that is found later cuts the transfer.
+A filter that is missing here, or invalid metadata, give a 503 with the reason: transformed bytes never reach a client.
+Damage in the first bytes gives a 503, too; damage that is found later cuts the transfer.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _IGNORE_RANGE: Final = "HTTP_X_BACKEND_IGNORE_RANGE_IF_METADATA_PRESENT"
 
 
 def prepare_download(env: Env) -> None:
-    """Tell the object server where a plain ETag lies; costs plain requests nothing."""
+    """Name the header with the plain ETag for the object server; costs requests for plain objects nothing."""
     if "HTTP_IF_MATCH" in env or "HTTP_IF_NONE_MATCH" in env:
         env[_ETAG_IS_AT] = csv_append(env.get(_ETAG_IS_AT), sysmeta.ETAG)
     if "HTTP_RANGE" in env:
@@ -67,10 +67,10 @@ def prepare_download(env: Env) -> None:
 
 @dataclass(eq=False)
 class TransformedObject:
-    """One transformed object as its answer describes it.
+    """One transformed object as its response describes it.
 
-    ``value`` is that of the chain header.  ``account`` is whose object it is; isolated filters want to know.
-    ``content_type`` is what the last answer with bytes of the object said.
+    ``value`` is that of the chain header.  ``account`` is the object's, which isolated filters need.
+    ``content_type`` is that of the last response with bytes of the object.
     """
 
     app: App
@@ -83,7 +83,7 @@ class TransformedObject:
 
     def __post_init__(self) -> None:
         """
-        :raises SluiceError: when the metadata make no sense or a filter is missing here
+        :raises SluiceError: when the metadata are invalid or a filter is missing here
         """
         self._body: Iterable[bytes] | None = self.answer.body
         self._stored_etag = sysmeta.find_header(self.answer.headers, "Etag")
@@ -92,11 +92,11 @@ class TransformedObject:
         self.missing = chain.missing(self.records, self.filters)
 
     def headers(self, size: int | None) -> Headers:
-        """The answer's headers for the plain object."""
+        """The response's headers for the plain object."""
         return sysmeta.plain_headers(self.answer.headers, size)
 
     def read_range(self, start: int, stop: int) -> Iterator[bytes]:
-        """The plain bytes ``[start, stop)``, fetched by as few stored bytes as the filters allow."""
+        """The plain bytes ``[start, stop)``, from as few stored bytes as the filters allow."""
         if not chain.can_seek(self.records, self.filters):
             return slice_body(self.read_all().started(), start, stop)
         search = chain.locate(self.records, self.filters, start, stop)
@@ -110,9 +110,9 @@ class TransformedObject:
         return DecodedBody(self._fetch(located.start, located.stop), located.stream, self._heavy()).started()
 
     def _fetch(self, start: int | None, stop: int | None) -> Iterable[bytes]:
-        """Stored bytes ``[start, stop)`` of this very state of the object.
+        """Fetch the stored bytes ``[start, stop)`` of this version of the object.
 
-        :raises ObjectChanged: when another state answered
+        :raises ObjectChanged: when the response is of another version
         """
         reused = self._reuse(start, stop)
         if reused is not None:
@@ -131,14 +131,14 @@ class TransformedObject:
         return answer.body
 
     def read_all(self) -> DecodedBody:
-        """All of the object, decoded."""
-        stream = self.decoder()  # first, since it may refuse
+        """The whole object, decoded."""
+        stream = self.decoder()  # first, since it may raise an error
         return DecodedBody(self._fetch(None, None), stream, self._heavy())
 
     def decoder(self) -> Stream:
-        """A stream that undoes everything.
+        """Return a stream that decodes all filters.
 
-        :raises SluiceError: when that cannot be, for want of a key say
+        :raises SluiceError: when that is impossible, as without a key
         """
         return chain.chain_decoder(self.records, self.filters, Hint(account=self.account))
 
@@ -146,13 +146,13 @@ class TransformedObject:
         return any(self.filters[record["f"]].heavy for record in self.records)
 
     def close(self) -> None:
-        """Close the first answer's body, unless it was taken over."""
+        """Close the body of the first response, unless it is in use."""
         if self._body is not None:
             body, self._body = self._body, None
             discard_body(body, self.answer)
 
     def _reuse(self, start: int | None, stop: int | None) -> Iterable[bytes] | None:
-        """The first answer's body where it holds ``[start, stop)``; it can be used once."""
+        """Return the bytes ``[start, stop)`` of the first response's body if it contains them; usable once."""
         span = stored_span(self.answer)
         if span is None or self._body is None:
             return None
@@ -169,7 +169,7 @@ class TransformedObject:
 
 
 def _sub_environment(env: Env, start: int | None, stop: int | None) -> Env:
-    """A request for stored bytes of the object that the client was just let into."""
+    """A request for stored bytes of the object that the client may read."""
     sub = {name: value for name, value in env.items() if name not in CONDITIONS}
     sub["REQUEST_METHOD"] = "GET"
     sub["wsgi.input"] = io.BytesIO()
@@ -184,18 +184,18 @@ def _sub_environment(env: Env, start: int | None, stop: int | None) -> Env:
 
 
 def _allow(request: Any) -> None:
-    """Swift authorized the first request for the same object and method."""
+    """Allow the request: Swift authorized the first one for the same object and method."""
 
 
 class _Ranges:
-    """The app_iter that ``swob.Response`` asks for the plain ranges it computed."""
+    """The app_iter from which ``swob.Response`` reads the plain ranges that it computed."""
 
     def __init__(self, item: TransformedObject) -> None:
         self._item = item
         self._taken: DecodedBody | None = None
 
     def __iter__(self) -> Iterator[bytes]:
-        """No range after all (a malformed one): the whole object."""
+        """Return the whole object: the range was malformed."""
         self._taken = self._item.read_all()
         return self._taken
 
@@ -226,8 +226,8 @@ class _Ranges:
 def respond(item: TransformedObject, answer: UpstreamResponse, env: Env) -> tuple[str, Headers, Iterable[bytes]]:
     """Status, headers and body for the client.
 
-    :raises ObjectChanged: when it must be asked anew
-    :raises SluiceError: when the object cannot be undone here
+    :raises ObjectChanged: when the object must be requested again
+    :raises SluiceError: when the object cannot be decoded here
     """
     code = answer.code
     if env["REQUEST_METHOD"] == "HEAD" or code in (304, 412):
@@ -239,14 +239,14 @@ def respond(item: TransformedObject, answer: UpstreamResponse, env: Env) -> tupl
         item.close()
         raise PeerError(f"this node cannot undo {', '.join(item.missing)}")
     if "," in env.get("HTTP_RANGE", ""):
-        item.decoder()  # parts are made one by one while they are sent: what cannot be is better said now
+        item.decoder()  # raises an error now, since parts are decoded while they are sent
     if "HTTP_RANGE" not in env:
         return answer.status, item.headers(item.size), item.read_all().started()
     headers = [(name, value) for name, value in item.headers(item.size) if name.lower() != "content-range"]
     etag = sysmeta.find_header(answer.headers, sysmeta.ETAG)
     status, sent, body = respond_ranges(env, headers, item.size, etag, _Ranges(item))
     if code == 416 and status.startswith("206") and item.content_type:
-        # with erasure coding a 416 has the type of its own words
+        # with erasure coding a 416 has the type of its error text
         sent = [(name, item.content_type if name.lower() == "content-type" else value) for name, value in sent]
     return status, sent, body
 
@@ -254,10 +254,10 @@ def respond(item: TransformedObject, answer: UpstreamResponse, env: Env) -> tupl
 def respond_ranges(
     env: Env, headers: Headers, size: int, etag: str | None, ranges: Any
 ) -> tuple[str, Headers, Iterable[bytes]]:
-    """Status, headers and body of a request for ranges of an object of ``size`` bytes, as Swift answers it.
+    """Return status, headers and body of a request for ranges of an object of ``size`` bytes, as Swift answers it.
 
     :param ranges: the app_iter of a ``swob.Response``
-    :raises SluiceError: what ``ranges`` raises
+    :raises SluiceError: any error of ``ranges``
     """
     response = Response(
         request=Request(env),
@@ -274,7 +274,7 @@ def respond_ranges(
 
 
 def refuse(env: Env, error: SluiceError, start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """Answer with the reason why an object is not given or taken: 4xx when the client asked for nonsense, else 503."""
+    """Answer with the reason of a refused GET or PUT: 4xx when the client's request is invalid, else 503."""
     response = Response(
         request=Request(env), status=refusal_status(error), body=f"sluice: {error}\n", content_type="text/plain"
     )

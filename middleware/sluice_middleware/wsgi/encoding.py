@@ -1,17 +1,17 @@
 """A transformed PUT: the plain body becomes the stored one.
 
-Theory of operation.  The client's length and ETag describe the plain body, so both are taken off the request: the
+Theory of operation.  The client's length and ETag describe the plain body, so both are removed from the request: the
 body is sent chunked, and length and MD5 of the plain bytes are checked here.  ``EncodedInput`` replaces
-``wsgi.input``. The proxy server reads from it after it has authorized the request and connected to the object
-servers, so no byte is read before Swift wants it.  While one batch is encoded in a thread (codecs and MD5 release the
-interpreter's lock), the next one is read from the client.  What is known only at the end is sent as footers: the
-chain, the plain ETag, and the overrides that keep the container listing plain.  A footers callback of a middleware to
-the left runs first.
+``wsgi.input``.  The proxy server reads from it after it has authorized the request and connected to the object
+servers, so no byte is read before Swift requests it.  While one batch is encoded in a thread (codecs and MD5 release
+the interpreter's lock), the next one is read from the client.  Values that are known only at the end are sent as
+footers: the chain, the plain ETag, and the overrides that keep the container listing plain.  A footers callback of a
+middleware to the left runs first.
 
-When the filters leave the bytes unchanged no metadata are written: the object is a plain one.  Some filters know that
+When the filters do not change the bytes no metadata are written: the object is a plain one.  Some filters know that
 after a first batch (``Filter.decides_within``).  If the length is known and Swift would accept the request, that
-batch is read before Swift sees the request.  If nothing will change, Swift gets the request as it came, with length
-and ETag; the price is one batch encoded in vain.
+batch is read before Swift sees the request.  If the bytes will not change, Swift gets the request as it came, with
+length and ETag; the price is one batch encoded in vain.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from sluice_middleware.wsgi.response import Env
 
 #: Bytes handed to a thread at once; one hand-over costs about 100 µs.
 BATCH: Final = 256 * 1024
-#: Bodies up to this size are encoded on the spot.
+#: Bodies up to this size are encoded in the calling thread.
 INLINE: Final = 64 * 1024
 _CHUNK: Final = 64 * 1024
-#: In the environment of a PUT: what is called with the footers before they are sent.
+#: In the environment of a PUT: a function that is called with the footers before they are sent.
 FOOTERS: Final = "swift.callback.update_footers"
 _OVERRIDE_ETAG: Final = get_container_update_override_key("etag")
 _OVERRIDE_SIZE: Final = get_container_update_override_key("size")
@@ -50,25 +50,25 @@ Footers = MutableMapping[str, str]
 
 
 class Encoder(Protocol):
-    """What stands between plain body and stored one: a ``ChainEncoder``, or something like it."""
+    """The transformation of a plain body into the stored one: a ``ChainEncoder``, or a class like it."""
 
     def feed(self, data: bytes) -> bytes:
-        """As of a stream."""
+        """As a stream does."""
 
     def finish(self) -> bytes:
-        """As of a stream."""
+        """As a stream does."""
 
     def settled(self) -> bool:
         """True once it is certain that the bytes pass unchanged."""
 
     def records(self) -> Sequence[Mapping[str, Any]]:
-        """After ``finish``: what undoes it; empty when nothing does or need be."""
+        """After ``finish``: the records that decode the bytes; empty when the stored bytes need no decoding."""
 
 
 class EncodedInput(WrappedInput):
     """``wsgi.input`` that reads a plain body and gives the encoded one.
 
-    ``expected`` is the Content-Length that the client announced, or None.
+    ``expected`` is the client's Content-Length, or None.
     """
 
     def __init__(self, env: Env, encoder: Encoder, expected: int | None, heavy: bool) -> None:
@@ -80,9 +80,9 @@ class EncodedInput(WrappedInput):
         self._md5 = hashlib.md5(usedforsecurity=False)
         self._pending: green.Pending | None = None
         self._ready = bytearray()
-        #: The client's bytes have all come.
+        #: All bytes of the client were read.
         self._ended = False
-        #: The encoder has given its last bytes.
+        #: The encoder has returned its last bytes.
         self._finished = False
         self._fault: Exception | None = None
         self.received = 0
@@ -94,19 +94,19 @@ class EncodedInput(WrappedInput):
 
     @property
     def transparent(self) -> bool:
-        """True when Swift gets the plain bytes, so that its own ETag is the right one."""
+        """Whether Swift gets the plain bytes, so that its own ETag is the right one."""
         return self._encoder.settled()
 
     @property
     def complete(self) -> bool:
-        """True when the whole body was read and encoded, to the encoder's last bytes."""
+        """Whether the whole body was read and encoded, to the encoder's last bytes."""
         return self._finished
 
     def read(self, size: int = -1) -> bytes:
-        """Up to ``size`` encoded bytes (all of them when negative); empty at the end.
+        """Return up to ``size`` encoded bytes (all of them when negative); empty at the end.
 
-        :raises ChunkReadError: when the client sent less than it announced
-        :raises HTTPException: 413 for too much, 503 when a filter failed
+        :raises ChunkReadError: when the client sent fewer bytes than Content-Length
+        :raises HTTPException: 413 for more bytes, 503 when a filter failed
         """
         if self._fault is not None:
             raise self._fault
@@ -120,13 +120,13 @@ class EncodedInput(WrappedInput):
         return data
 
     def records(self) -> Sequence[Mapping[str, Any]]:
-        """What undoes the encoding of a complete body; empty when the stored bytes are the object itself."""
+        """The records that decode a complete body; empty when the stored bytes are the object itself."""
         return self._encoder.records() if self.complete and not self.transparent else ()
 
     def read_sample(self) -> bytes | None:
-        """Read and encode a first batch: the batch itself if all will pass unchanged, else None.
+        """Read and encode a first batch; return it if all bytes will pass unchanged, else None.
 
-        What goes wrong with the client's connection is kept for whoever reads, as if it happened then.
+        An error of the client's connection is kept for the next reader, as if it happened then.
 
         :raises SluiceError: when a filter failed
         """
@@ -142,7 +142,7 @@ class EncodedInput(WrappedInput):
         return None
 
     def _advance(self) -> None:
-        """Read one more batch while the one before is being encoded."""
+        """Read one more batch while the previous one is encoded."""
         batch = b"" if self._ended else self._collect()
         try:
             if self._pending is not None:
@@ -160,12 +160,12 @@ class EncodedInput(WrappedInput):
             raise self._fault from error
 
     def _encode(self, batch: bytes) -> bytes:
-        if not self.transparent:  # else Swift's own ETag will do
+        if not self.transparent:  # else Swift computes the ETag
             self._md5.update(batch)
         return self._encoder.feed(batch)
 
     def _collect(self) -> bytes:
-        """The next batch of the client's bytes; sets ``_ended`` at the end of the body."""
+        """Return the next batch of the client's bytes; set ``_ended`` at the end of the body."""
         pieces = []
         gathered = 0
         while gathered < BATCH:
@@ -186,7 +186,7 @@ class EncodedInput(WrappedInput):
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def close(self) -> None:
-        """The request is over; an encoding under way is of no use any more."""
+        """Close at the end of the request; the result of a running encoding is dropped."""
         if self._pending is not None:
             self._pending.kill()
             self._pending = None
@@ -197,8 +197,8 @@ def prepare_upload(
 ) -> EncodedInput | None:
     """Turn the PUT in ``env`` into one of the encoded body.
 
-    With ``sampling`` a first batch is encoded before anything is decided; if that shows that nothing will
-    change, the request stays as it came and the answer is None.
+    With ``sampling`` a first batch is encoded before any decision; if it shows that the bytes will not
+    change, the request stays as it came and the result is None.
 
     :raises SluiceError: when a filter failed on the sample
     """
@@ -210,7 +210,7 @@ def prepare_upload(
         return None
     client_etag = normalize_etag(env.pop("HTTP_ETAG", None))
     env["wsgi.input"] = body
-    if _says_its_end(env):  # else Swift refuses it, as long as it sees what the client said
+    if _says_its_end(env):  # else Swift refuses the request, if it sees the client's headers
         env.pop("CONTENT_LENGTH", None)
         env["HTTP_TRANSFER_ENCODING"] = "chunked"
     env[FOOTERS] = _footers_callback(env, body, client_etag, env.get(FOOTERS))
@@ -218,7 +218,7 @@ def prepare_upload(
 
 
 def _says_its_end(env: Env) -> bool:
-    """Whether Swift takes what the request says of its length."""
+    """Whether Swift accepts the request's description of its length."""
     try:
         Request(env).message_length()
     except (ValueError, AttributeError):
@@ -235,7 +235,7 @@ def _footers_callback(
         if earlier is not None:
             earlier(footers)
         if not body.complete or body.transparent:
-            # nothing was encoded (or Swift did not read the body): the client's word stands
+            # no byte was encoded (or Swift did not read the body): the client's values apply
             if client_etag:
                 footers.setdefault("Etag", client_etag)
             return
@@ -244,7 +244,7 @@ def _footers_callback(
             raise HTTPUnprocessableEntity(request=Request(env))
         records = body.records()
         if not records:
-            return  # the object server's own ETag is the right one, whatever the filters made of the body
+            return  # the object server's own ETag is the right one for any output of the filters
         footers[sysmeta.CHAIN] = sysmeta.encode_chain(records)
         footers[sysmeta.ETAG] = body.etag
         footers.setdefault(_OVERRIDE_SIZE, str(body.received))
@@ -255,7 +255,7 @@ def _footers_callback(
 
 
 def plain_response_headers(headers: sysmeta.Headers, body: EncodedInput) -> sysmeta.Headers:
-    """Headers of the PUT's answer with the ETag of the plain object."""
+    """Headers of the PUT's response with the ETag of the plain object."""
     if not body.records():
         return headers
     return [(name, body.etag if name.lower() == "etag" else value) for name, value in headers]

@@ -13,12 +13,12 @@ from sluice_middleware.wsgi.response import Env
 
 
 def service_unavailable(env: Env, error: SluiceError) -> HTTPException:
-    """503 with the reason, as an exception that Swift's proxy answers with."""
+    """503 with the reason, as an exception that Swift's proxy turns into the response."""
     return HTTPServiceUnavailable(request=Request(env), body=f"sluice: {error}\n", content_type="text/plain")
 
 
 class WrappedInput:
-    """``wsgi.input`` in the place of ``source``: the base of all that read from another one."""
+    """``wsgi.input`` that reads from ``source``: the base of all wrappers."""
 
     __slots__ = ("_source",)
 
@@ -27,7 +27,7 @@ class WrappedInput:
 
 
 class TransparentInput(WrappedInput):
-    """One that gives the bytes of ``source``: what is no ``read`` (eventlet's ``100 Continue``) is the source's."""
+    """A wrapper with the bytes of ``source``, and its attributes other than reads (eventlet's ``100 Continue``)."""
 
     __slots__ = ()
 
@@ -36,9 +36,9 @@ class TransparentInput(WrappedInput):
 
 
 class ObservedInput(WrappedInput):
-    """For streams that change no content: they see the bytes, Swift gets them.
+    """For streams that change no content: they see the bytes that Swift gets.
 
-    A stream is told of the end before the last bytes go on, wherever the reader stops.
+    A stream gets the end of the body before the last bytes are returned, wherever the reader stops.
     """
 
     def __init__(self, env: Env, stream: Stream) -> None:
@@ -49,9 +49,9 @@ class ObservedInput(WrappedInput):
         self._ended = False
 
     def read(self, size: int = -1) -> bytes:
-        """What the stream passed on of the next ``size`` bytes (at most) of the body.
+        """Return the stream's output for the next ``size`` bytes (at most) of the body.
 
-        :raises HTTPException: 503 when it failed
+        :raises HTTPException: 503 when the stream failed
         """
         while not self._ended:
             data: bytes = self._source.read(size)
@@ -70,7 +70,7 @@ class ObservedInput(WrappedInput):
 
 
 class RewoundInput(WrappedInput):
-    """A body of which a sample was read, put together again."""
+    """A body whose sample was read, put together again."""
 
     def __init__(self, sample: bytes, source: Any) -> None:
         super().__init__(source)
@@ -91,7 +91,7 @@ class RewoundInput(WrappedInput):
 
 
 class TrackedInput(TransparentInput):
-    """Knows whether the whole body was read; ``expected`` is its announced length, None unknown."""
+    """Records whether the whole body was read; ``expected`` is its Content-Length, None unknown."""
 
     def __init__(self, source: Any, expected: int | None) -> None:
         super().__init__(source)
@@ -99,7 +99,7 @@ class TrackedInput(TransparentInput):
         self.complete = expected == 0
 
     def read(self, size: int = -1) -> bytes:
-        """As the wrapped input."""
+        """Read as the wrapped input does."""
         data: bytes = self._source.read(size)
         if not data:
             self.complete = self.complete or (size != 0 and not self._left)
@@ -110,7 +110,7 @@ class TrackedInput(TransparentInput):
 
 
 class IterableInput:
-    """The body of a request of ours, out of an iterable."""
+    """The body of one of Sluice's own requests, from an iterable."""
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self._body = pieces
@@ -131,5 +131,5 @@ class IterableInput:
         return data
 
     def close(self) -> None:
-        """The request is over."""
+        """Close at the end of the request."""
         close_if_possible(self._body)

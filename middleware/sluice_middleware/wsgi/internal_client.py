@@ -1,10 +1,10 @@
-"""Requests to Swift from inside, and the Swift proxy application of its own through which a daemon makes them.
+"""Internal requests to Swift, and the Swift proxy application through which a daemon makes them.
 
-They go below gatekeeper and authorization, as those of Swift's own daemons.
+They pass below gatekeeper and authorization, as those of Swift's own daemons.
 
 Containers with reserved names (older versions of objects) are listed and read like others, and backend headers are
-sent.  Requests are marked as replication, so that they are nobody's bandwidth, have the I/O level of replication, and
-put no entries into the queue of expiring objects a second time.
+sent.  Requests are marked as replication, so that they count for no tenant's bandwidth, have the I/O level of
+replication, and put no second entries into the queue of expiring objects.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ Row = dict[str, Any]
 _LONGEST_LISTING: Final = 16 << 20
 _BACKEND: Final = {"HTTP_X_BACKEND_ALLOW_RESERVED_NAMES": "true", "HTTP_X_BACKEND_REPLICATION": "True"}
 
-#: Where Redis is.
+#: Options of Redis.
 REDIS_OPTIONS: Final = (
     Option("redis_url", "redis://127.0.0.1:6379/0", "where Redis is"),
     Option("redis_prefix", "sluice", "what all of this cluster's keys in Redis begin with"),
 )
-#: Snapshot, keys and code of the node, and the log.
+#: Options of the node's snapshot, keys and code, and of the log.
 NODE_OPTIONS: Final = (
     *(option for option in WORKER_OPTIONS if option.name != "agent_socket"),
     Option("log_level", "info", "debug, info, warning or error"),
     LOG_FORMAT,
 )
 
-#: Swift's internal accounts are made when something is put into them.
+#: Swift creates its internal accounts with the first object.
 _SWIFT_DEFAULTS: Final = {"account_autocreate": "true"}
-#: What stands in the same file: a proxy application that nobody but the daemon asks.
+#: The sections in the same file: a proxy application that only the daemon uses.
 SWIFT_SAMPLE: Final = """
 [DEFAULT]
 swift_dir = /etc/swift
@@ -63,7 +63,7 @@ use = egg:swift#proxy
 
 
 def make_environment(method: str, *path: str, query: Mapping[str, str] | None = None) -> Env:
-    """A request of ours for account, container and object in ``path``, which are text with surrogates."""
+    """An internal request for account, container and object in ``path``, which are text with surrogates."""
     raw = "/".join(("", "v1", *path)).encode("utf-8", "surrogateescape")
     return {
         "REQUEST_METHOD": method,
@@ -85,7 +85,7 @@ def make_environment(method: str, *path: str, query: Mapping[str, str] | None = 
         "wsgi.multiprocess": False,
         "wsgi.run_once": False,
         "swift.authorize_override": True,
-        "swift_owner": True,  # else the proxy takes off who a container is synchronized to
+        "swift_owner": True,  # else the proxy removes the headers of container-sync
         "swift.source": SOURCE,
         "swift.infocache": {},
         **_BACKEND,
@@ -109,14 +109,14 @@ class SwiftClient:
         return self._list((account,), marker, "", limit)
 
     def list_objects(self, account: str, container: str, marker: str, prefix: str, limit: int) -> Iterator[list[Row]]:
-        """Pages of the rows of a container's objects behind ``marker``; none when there is no such container.
+        """Pages of the rows of a container's objects behind ``marker``; none when the container does not exist.
 
         :raises PeerError: when Swift does not answer
         """
         return self._list((account, container), marker, prefix, limit)
 
     def container_headers(self, account: str, container: str) -> dict[str, str] | None:
-        """The headers of a container by their names in lower case; None when there is none.
+        """The headers of a container by their names in lower case; None when it does not exist.
 
         :raises PeerError: when Swift does not answer
         """
@@ -161,15 +161,15 @@ class SwiftClient:
 def read_section(section: str, options: Sequence[Option], *paths: str | Path) -> dict[str, Any]:
     """The options of a section in configuration files, whose ``[DEFAULT]`` is Swift's.
 
-    :raises OptionError: when one cannot be read or an option in it cannot be used
+    :raises OptionError: when a file cannot be read or an option in it cannot be used
     """
     return read_files(options, paths, section, default_section="")
 
 
 def load_app(*paths: str | Path) -> App:
-    """Swift's proxy application out of the same files.
+    """Load Swift's proxy application from the same files.
 
-    :raises OptionError: when they have none, or one with a gatekeeper, which takes our headers off
+    :raises OptionError: when they describe none, or one with a gatekeeper, which removes Sluice's headers
     """
     try:
         app: App = internal_api.loadapp(_paste_source(paths), _SWIFT_DEFAULTS, allow_modify_pipeline=False)
@@ -181,7 +181,7 @@ def load_app(*paths: str | Path) -> App:
 
 
 def _paste_source(paths: Sequence[str | Path]) -> Any:
-    """What Swift loads an application from: one file, or the text of several, whose later options win."""
+    """The source from which Swift loads an application: one file, or the text of several, whose later options win."""
     if len(paths) == 1:
         return str(Path(paths[0]).resolve())
     merged = configparser.RawConfigParser(default_section="", strict=False)

@@ -1,12 +1,12 @@
-"""Which filters the policies put on a request: path, facts, look-up, filter instances.
+"""Look-up of the filters that policies put on a request: path, facts, look-up, filter instances.
 
 Theory of operation.  The path gives the target, the target gives the candidates (up to four reads of the node's
 snapshot, ``sluice_core.snapshot.reader``), and the facts of the request choose among the candidates
 (``sluice_core.resolve``).  There is no network call and no lock.  Filter instances are kept by keyword and parameters.
 
-Swift keeps parts of what a client knows as one object in containers of its own: the parts of an S3 multipart upload to
+Swift keeps parts of an object that is one for clients in containers of its own: the parts of an S3 multipart upload to
 ``X`` in ``X+segments``, the versions of a versioned container ``X`` in ``\\0versions\\0X``.  They are data of X, so the
-policies and metrics of X hold for them (:func:`logical_object`).  A policy that names such a container itself replaces
+policies and metrics of X apply to them (:func:`logical_object`).  A policy that names such a container itself replaces
 those of X.
 """
 
@@ -28,10 +28,10 @@ from sluice_middleware.wsgi.response import Env
 
 Target = tuple[str, str, str]
 
-#: In the environment of a request that ``sluice-reads`` looked up: its path, target and candidates then.
+#: In the environment of a request that ``sluice-reads`` looked up: its path, target and candidates.
 LOOKED_UP: Final = "sluice.looked_up"
 
-#: A PUT that carries one of these is a manifest or a link: small, and Swift's to interpret.
+#: A PUT with one of these is a manifest or a link: small, and interpreted by Swift.
 _NOT_DATA: Final = (
     "HTTP_X_STATIC_LARGE_OBJECT",
     "HTTP_X_OBJECT_MANIFEST",
@@ -67,7 +67,7 @@ def object_path(env: Env) -> Target | None:
 
 
 def logical_object(target: Target) -> Target:
-    """The object that a client knows ``target`` as, or as part of; ``target`` itself in most cases."""
+    """The client's object that ``target`` is, or is a part of; ``target`` itself in most cases."""
     account, container, name = target
     if container.endswith(_SEGMENTS) and len(container) > len(_SEGMENTS):
         part = _PART.fullmatch(name)
@@ -80,24 +80,24 @@ def logical_object(target: Target) -> Target:
 
 
 def is_version(target: Target) -> bool:
-    """Whether Swift keeps a version of a client's object as ``target``."""
+    """Whether ``target`` is a version of a client's object."""
     return target[1].startswith(_VERSIONS)
 
 
 def fix_version_length(env: Env, target: Target) -> None:
-    """Swift announces 0 bytes for every version that it stores of an object, and sends the object nevertheless."""
+    """Remove the wrong Content-Length 0 that Swift sends for a version, whose bytes follow nevertheless."""
     if env.get("CONTENT_LENGTH") == "0" and is_version(target):
         del env["CONTENT_LENGTH"]
         env["HTTP_TRANSFER_ENCODING"] = "chunked"
 
 
 def is_data(env: Env) -> bool:
-    """False for manifests, links and empty bodies."""
+    """Whether the body is data: False for manifests, links and empty bodies."""
     return env.get("CONTENT_LENGTH") != "0" and not is_interpreted(env)
 
 
 def is_interpreted(env: Env) -> bool:
-    """Whether a PUT is one of a manifest or a link."""
+    """Whether a PUT stores a manifest or a link."""
     return any(name in env for name in _NOT_DATA)
 
 
@@ -108,7 +108,7 @@ def content_length(env: Env) -> int | None:
 
 
 def upload_facts(env: Env, name: str) -> Facts:
-    """What is known of a PUT (type as Swift will guess it where the client named none)."""
+    """The facts of a PUT (with the type that Swift will guess if the client names none)."""
     content_type = env.get("CONTENT_TYPE") or mimetypes.guess_type(name)[0]
     return Facts(
         method=env["REQUEST_METHOD"],
@@ -120,12 +120,12 @@ def upload_facts(env: Env, name: str) -> Facts:
 
 
 def request_facts(env: Env, name: str) -> Facts:
-    """What is known before the answer of a request for a stored object: neither size nor type nor tags."""
+    """The facts known before the response to a request for a stored object: neither size nor type nor tags."""
     return Facts(method=env["REQUEST_METHOD"], name=name)
 
 
 def download_facts(method: str, name: str, headers: list[tuple[str, str]], size: int | None) -> Facts:
-    """What is known of a stored object from the headers of its answer."""
+    """The facts of a stored object, from the headers of its response."""
     by_name = {key.lower(): value for key, value in headers}
     length = by_name.get("content-length", "")
     return Facts(
@@ -151,7 +151,7 @@ class SelectedFilter(NamedTuple):
 
     @property
     def place(self) -> str:
-        """Where it is to run."""
+        """Where the filter runs: on the proxy or on storage nodes."""
         return self.step.place
 
 
@@ -164,7 +164,7 @@ class PolicyLookup:
         self.rebuild()
 
     def rebuild(self) -> None:
-        """The installed filters have changed."""
+        """Rebuild the look-up tables after a change of the installed filters."""
         self._instances: dict[tuple[str, tuple[tuple[str, Any], ...]], Filter] = {}
         known = self._filters.items()
         #: Method → keywords of the filters that accompany its requests.
@@ -176,11 +176,11 @@ class PolicyLookup:
             )
             for method in OBJECT_METHODS
         }
-        #: Keywords of the filters that see what is read and leave it as it is.
+        #: Keywords of read-time filters that do not change the content.
         self.observer_keywords = frozenset(
             keyword for keyword, one in known if one.info.on_get and not one.info.changes_content
         )
-        #: Keywords of the filters that change what is read.
+        #: Keywords of the filters that change the content that is read.
         self.reader_keywords = frozenset(
             keyword for keyword, one in known if one.info.on_get and one.info.changes_content
         )
@@ -190,27 +190,27 @@ class PolicyLookup:
         candidates = self._reader.find(*target)
         if not target[1].endswith(_SEGMENTS) and not target[1].startswith(_VERSIONS):
             return candidates
-        # equal look-ups give one and the same answer, so that another one means a policy of its own
+        # equal look-ups return the same object, so that a different object means a policy of its own
         by_itself = candidates is not self._reader.find(target[0], "", "")
         return candidates if by_itself else self._reader.find(*logical_object(target))
 
     def pipeline(self, candidates: Candidates, facts: Facts) -> list[SelectedFilter]:
-        """All filters that hold, in running order on PUT.
+        """Return all filters that hold, in running order on PUT.
 
-        :raises PeerError: when a policy wants one that is not installed here
+        :raises PeerError: when a policy requires a filter that is not installed here
         """
         pipeline = candidates.resolve(facts).get(FILTER, ())
         return [SelectedFilter(self._instance(step.keyword, step.params), step) for step in pipeline]
 
     def request_filters(self, candidates: Candidates, facts: Facts, place: str) -> list[SelectedFilter]:
-        """The request filters at ``place``, next to the client first."""
+        """Return the request filters at ``place``, next to the client first."""
         chosen = self.pipeline(candidates, facts)
         return [one for one in chosen if one.filter.info.on_request and one.place == place]
 
     def undecided_filters(self, candidates: Candidates, facts: Facts, place: str) -> list[SelectedFilter]:
-        """The request filters at ``place`` that may hold once more is known than ``facts`` says, in running order.
+        """Return the request filters at ``place`` that may hold once more than ``facts`` is known, in running order.
 
-        :raises PeerError: when a policy gives one parameters that it does not take here
+        :raises PeerError: when a policy gives parameters that the filter does not accept here
         """
         steps = [
             one
@@ -222,7 +222,7 @@ class PolicyLookup:
         ]
 
     def is_protective(self, keyword: str) -> bool:
-        """Whether what this filter did must stay hidden; True for one that is not known here."""
+        """Whether the filter's effect must stay hidden; True for a filter that is not installed here."""
         known = self._filters.get(keyword)
         return known is None or known.info.protective
 
@@ -232,7 +232,7 @@ class PolicyLookup:
         if instance is None:
             if keyword not in self._filters:
                 raise PeerError(f"filter `{keyword}` is not installed on this node")
-            if len(self._instances) > 1000:  # parameters of policies long gone
+            if len(self._instances) > 1000:  # most are parameters of former policies
                 self._instances.clear()
             try:
                 instance = self._instances[key] = self._filters[keyword](params)
@@ -244,24 +244,24 @@ class PolicyLookup:
 
 
 def proxy_encoders(pipeline: list[SelectedFilter]) -> list[Filter]:
-    """Those that the proxy runs on what is stored, in running order."""
+    """The filters that the proxy runs on stored bytes, in running order."""
     return [one.filter for one in pipeline if one.place == PROXY and _encodes(one.filter)]
 
 
 def storage_node_encoders(pipeline: list[SelectedFilter]) -> list[SelectedFilter]:
-    """Those that storage nodes shall run on what is stored, in running order."""
+    """The filters that storage nodes run on stored bytes, in running order."""
     return [
         one for one in pipeline if one.place == STORAGE_NODE and _encodes(one.filter) and one.filter.info.reversible
     ]
 
 
 def observers(pipeline: list[SelectedFilter]) -> list[Filter]:
-    """Those that the proxy runs on what is read and that leave it as it is, in the order of PUT."""
+    """The filters that the proxy runs on a GET and that do not change its body, in the order of PUT."""
     return [one.filter for one in pipeline if one.place == PROXY and one.filter.info.on_get and not _reads(one.filter)]
 
 
 def content_readers(pipeline: list[SelectedFilter]) -> list[SelectedFilter]:
-    """Those that change what is read, in running order on GET (nearest the disks first)."""
+    """The filters that change the body of a GET, in running order on GET (nearest the disks first)."""
     return [one for one in reversed(pipeline) if _reads(one.filter)]
 
 

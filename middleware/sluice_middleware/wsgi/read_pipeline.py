@@ -1,9 +1,9 @@
 """Runs read-time filters over one response, on proxies and on storage nodes.
 
-What a filter makes of an object has no length, no ETag and no ranges that anybody knows before.  So
-the answer is 200 without them, whatever Swift said; and since a filter may learn only from the first
-bytes that what was asked of it makes no sense (a column that is not there), the answer does not start
-before the first output is there, or so much was read that waiting longer serves nobody.
+The output of a filter has no length, no ETag and no ranges that are known beforehand.  So
+the response is 200 without them, whatever Swift's status; and since a filter may detect only in the first
+bytes that the request is invalid (a missing column), the response does not start
+before the first output, or a limit of bytes that were read without output.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from sluice_middleware.swift.proxy_api import close_if_possible
 from sluice_middleware.wsgi import sysmeta
 from sluice_middleware.wsgi.response import DecodedBody, Env, Headers, UpstreamResponse, WrappedBody
 
-#: Bytes of input that may pass before an answer starts without output.
+#: Bytes of input that may be read before a response starts without output.
 PATIENCE: Final = 1 << 20
-#: What is not true of what a filter makes of an object.
+#: Headers that do not apply to the output of a filter.
 _UNTRUE: Final = frozenset(
     {
         "etag",
@@ -36,7 +36,7 @@ _UNTRUE: Final = frozenset(
 
 
 def requested_headers(filters: Iterable[Filter], env: Env) -> dict[str, str]:
-    """Those request headers that ``filters`` want to know, by their declared names."""
+    """The request headers that ``filters`` need, by their declared names."""
     headers = {}
     for one in filters:
         for name in one.asks:
@@ -47,12 +47,12 @@ def requested_headers(filters: Iterable[Filter], env: Env) -> dict[str, str]:
 
 
 def valid_headers(headers: Headers) -> Headers:
-    """What still holds of an answer that a filter changed."""
+    """The headers that still apply to a response that a filter changed."""
     return [(name, value) for name, value in headers if name.lower() not in _UNTRUE]
 
 
 def wanted_span(filters: Sequence[Filter], hint: Hint) -> tuple[int, int] | None:
-    """The plain bytes ``[start, stop)`` that the first of ``filters`` (in order of GET) wants; None: all of them."""
+    """The plain bytes ``[start, stop)`` that the first of ``filters`` (in order of GET) needs; None: all of them."""
     wanted = filters[0].span(hint) if filters and hint.size is not None else None
     if wanted is None or hint.size is None:
         return None
@@ -62,9 +62,9 @@ def wanted_span(filters: Sequence[Filter], hint: Hint) -> tuple[int, int] | None
 
 
 def apply_filters(answer: UpstreamResponse, filters: Sequence[Filter], hint: Hint) -> None:
-    """Make ``answer`` what ``filters`` (in running order on GET) make of it.
+    """Replace the body of ``answer`` by the output of ``filters`` (in running order on GET).
 
-    :raises SluiceError: when they refuse; the answer's body is closed then
+    :raises SluiceError: when they refuse; the response's body is closed then
     """
     body = answer.body
     length = sysmeta.find_header(answer.headers, "Content-Length")
@@ -80,7 +80,7 @@ def apply_filters(answer: UpstreamResponse, filters: Sequence[Filter], hint: Hin
 
 
 class LengthCheckedBody(WrappedBody):
-    """A body that must not end before ``length`` bytes: behind a filter nobody else would notice."""
+    """A body that must not end before ``length`` bytes: behind a filter a client could not detect that."""
 
     def __init__(self, body: Iterable[bytes], length: int) -> None:
         super().__init__(body)

@@ -1,14 +1,14 @@
 """The host of request filters (``sluice_filters.visits``), on the proxy and on storage nodes.
 
-Theory of operation.  A :class:`RequestFilters` are those of one request.  On the way in each filter is asked
-for its visit and the visit for its ``request()`` before the next filter is asked; bodies are
+Theory of operation.  A :class:`RequestFilters` holds those of one request.  On the way in each filter returns
+its visit, and the visit's ``request()`` is called before the next filter is; bodies are
 wrapped in the same order, so that the first filter stands next to the client.  On the way out the
-visits are told of the answer backwards, and each may wrap its body.  Whatever happens, ``end`` is
-called exactly once for every visit that was made: at once when the request fails before its answer starts,
+visits get the response backwards, and each may wrap its body.  In any case ``end`` is
+called exactly once for every visit: at once when the request fails before its response starts,
 else when the server closes the body.
 
-What a visit raises refuses the request with its reason (``FilterError``), or with the filter's name while the trace
-is logged (anything else); either way nothing that a filter failed on is sent as if it were whole.
+An error of a visit refuses the request: a ``FilterError`` with its reason, any other one with the filter's name, and
+a trace in the log; no partial output of a failed filter is sent as a whole.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Choose = Callable[[UpstreamResponse], Collection[Filter] | None]
 
 @dataclass(frozen=True, slots=True)
 class FilterHost:
-    """What differs between the places; ``sender`` makes a sender for those behind the named filters."""
+    """The differences between the places; ``sender`` makes a sender for requests below the named filters."""
 
     place: str
     logger: Logger
@@ -59,7 +59,7 @@ class RequestFilters:
         self, host: FilterHost, env: Env, target: Target, filters: Sequence[str] = (), bodies: bool = True
     ) -> None:
         """
-        :param filters: keywords of what will be done to the body of a PUT
+        :param filters: keywords of the filters that will change the body of a PUT
         :param bodies: False when the body of a PUT is not that of the object alone
         """
         self._host = host
@@ -80,11 +80,11 @@ class RequestFilters:
         waiting: Collection[Filter] = (),
         choose: Choose | None = None,
     ) -> UpstreamResponse:
-        """The answer of whoever answers, on its way through the visits.
+        """Return the response on its way through the visits.
 
-        :param forward: makes the request as it now is
-        :param waiting: those of ``filters`` that hold only if ``choose`` says so
-        :param choose: gives the filters that hold for the object of an answer, None when it does not tell
+        :param forward: sends the request in its present form
+        :param waiting: those of ``filters`` that hold only if ``choose`` returns them
+        :param choose: returns the filters that hold for the object of a response, None when it does not describe it
         :raises SluiceError: when a visit failed, or ``forward`` did
         """
         try:
@@ -101,7 +101,7 @@ class RequestFilters:
             raise
 
     def end(self, complete: bool) -> None:
-        """The request is over; only the first time counts."""
+        """End the visits with the request; further calls have no effect."""
         if self._over:
             return
         self._over = True
@@ -122,7 +122,7 @@ class RequestFilters:
     def _way_in(
         self, filters: Sequence[Filter], waiting: Collection[Filter]
     ) -> tuple[Reply | None, list[tuple[Filter, Call, Visit]]]:
-        """The reply of the first visit that answers, and the visits that the answer goes back through."""
+        """Return the reply of the first visit that answers, and the visits through which the response goes back."""
         for position, visitor in enumerate(filters):
             decided = visitor not in waiting
             call = self._call([other.info.keyword for other in filters[: position + 1]], decided)
@@ -166,7 +166,7 @@ class RequestFilters:
         return self._headers
 
     def _forward(self, forward: Callable[[], UpstreamResponse]) -> UpstreamResponse:
-        """Make the request, its body going through the visits' streams."""
+        """Send the request, with its body passing through the visits' streams."""
         env = self._env
         if self._headers is not None and self._headers != self._given:
             write_headers(env, self._headers)
@@ -201,7 +201,7 @@ class RequestFilters:
     def _way_out(
         self, answer: UpstreamResponse, visits: Sequence[tuple[Filter, Call, Visit]], choose: Choose | None
     ) -> UpstreamResponse:
-        """The answer as the visits, the last one first, want it."""
+        """Pass the response through the visits, the last one first."""
         protected = any(map(self._host.is_protective, answer.filters)) or self._protected
         reply = Reply(answer.status, Headers(answer.headers), answer.body)
         try:
@@ -229,7 +229,7 @@ class RequestFilters:
     def _drop_visits(
         self, visits: Sequence[tuple[Filter, Call, Visit]], holding: Collection[Filter] | None
     ) -> list[tuple[Filter, Call, Visit]]:
-        """Those of ``visits`` that go on: the answer decides about filters with ``info.on_answer``."""
+        """Return the ``visits`` that stay: the response decides about filters with ``info.on_answer``."""
         kept = []
         for step in visits:
             visitor, call, visit = step
@@ -256,7 +256,7 @@ class RequestFilters:
                 reply.headers.pop(name)
 
     def _contained(self, visitor: Filter, action: Callable[[], T]) -> T:
-        """What ``action`` of a filter gives.
+        """Return the result of a filter's ``action``.
 
         :raises SluiceError: when it failed
         """
@@ -270,5 +270,5 @@ class RequestFilters:
 
 
 def _is_same(visitor: Filter, other: Filter) -> bool:
-    """Whether both are the same filter with the same parameters; instances are made anew now and then."""
+    """Whether both are the same filter with the same parameters; instances may be created again."""
     return visitor is other or (type(visitor) is type(other) and visitor.params == other.params)

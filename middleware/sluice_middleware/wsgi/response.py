@@ -21,14 +21,14 @@ Headers = sysmeta.Headers
 CONDITIONS: Final = ("HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH", "HTTP_IF_MODIFIED_SINCE", "HTTP_IF_UNMODIFIED_SINCE")
 #: Encoded pieces from this size on are decoded in a thread.
 _THREADED: Final = 32 * 1024
-#: Up to so many bytes of an answer are thrown away rather than asking again.
+#: Up to this many bytes of a response are dropped rather than sending another request.
 SKIP: Final = 256 * 1024
 
 
 class RefusedRequest(CallerError):
-    """What the client asked for cannot be.
+    """The client's request is invalid or impossible.
 
-    :param status: what it is answered with
+    :param status: of the response
     """
 
     def __init__(self, reason: str, status: int) -> None:
@@ -37,17 +37,17 @@ class RefusedRequest(CallerError):
 
 
 class OwnersError(PeerError):
-    """Its text names who attached what, or sources: whoever does not own the account is told :attr:`PUBLIC` instead."""
+    """An error that names identities or sources: clients that do not own the account get :attr:`PUBLIC` instead."""
 
-    PUBLIC: Final = "not possible now, why is said to the account's owner and in the proxy's log"
+    PUBLIC: Final = "not possible now, the account's owner and the proxy's log get the reason"
 
 
 class RetryRequest(PeerError):
-    """The request must be repeated; the message is the reason given if that does not help."""
+    """The request must be repeated; the message is the error if that does not help."""
 
 
 class ObjectChanged(RetryRequest):
-    """The object was written anew between two requests for parts of it."""
+    """The object was written again between two requests for parts of it."""
 
 
 class UpstreamResponse:
@@ -59,14 +59,14 @@ class UpstreamResponse:
         self.status = ""
         self.headers: Headers = []
         self.exc_info: Any = None
-        #: Keywords of the filters that hold what is stored, as far as the answer says.
+        #: Keywords of the filters that hold for the stored object, as far as the response tells.
         self.filters: tuple[str, ...] = ()
         body = app(env, self._start_response)
         self.body: Iterable[bytes] = body if self.status else reiterate(body)
 
     @classmethod
     def build(cls, status: str, headers: Headers, body: Iterable[bytes]) -> Self:
-        """A response that no application gave."""
+        """A response that no application returned."""
         made = cls.__new__(cls)
         made.status, made.headers, made.body = status, headers, body
         made.exc_info, made.filters = None, ()
@@ -82,7 +82,7 @@ class UpstreamResponse:
 
 
 class WrappedBody:
-    """Iterator over the pieces of another body, which is closed with this one; the base of those that change them."""
+    """Iterator over the pieces of another body, which it closes; the base of wrappers that change pieces."""
 
     __slots__ = ("_body", "_pieces")
 
@@ -102,11 +102,11 @@ class WrappedBody:
 
 
 class DecodedBody(WrappedBody):
-    """Iterator over the decoded bytes of ``body``; raises rather than giving a doubtful byte."""
+    """Iterator over the decoded bytes of ``body``; raises an error rather than returning doubtful bytes."""
 
     def __init__(self, body: Iterable[bytes], stream: Stream, threaded: bool) -> None:
         """
-        :param threaded: whether a piece is worth another thread (``Filter.heavy``)
+        :param threaded: whether a piece is decoded in another thread (``Filter.heavy``)
         """
         super().__init__(body)
         self._stream = stream
@@ -114,7 +114,7 @@ class DecodedBody(WrappedBody):
         self._first = b""
         #: True when there will be no more output.
         self.finished = False
-        #: Bytes of the input taken so far.
+        #: Bytes of the input read so far.
         self.consumed = 0
 
     def __next__(self) -> bytes:
@@ -128,10 +128,10 @@ class DecodedBody(WrappedBody):
         raise StopIteration
 
     def started(self, patience: float = math.inf) -> Self:
-        """With the first output ready: what fails at once is known before an answer starts.
+        """Start with the first output ready: an early error is raised before a response starts.
 
         :param patience: bytes of input after which to start without output
-        :raises SluiceError: what a filter raised; the body is closed then
+        :raises SluiceError: an error of a filter; the body is closed then
         """
         try:
             while not self._first and not self.finished and self.consumed < patience:
@@ -142,7 +142,7 @@ class DecodedBody(WrappedBody):
         return self
 
     def step(self) -> bytes:
-        """Read one more piece of the input, or its end; return the output of that, maybe none."""
+        """Read one more piece of the input, or its end; return its output, maybe none."""
         if self._stream.behind:
             return green.run_in_thread(self._stream.more) if self._threaded else self._stream.more()
         piece = None if self._stream.done else self._next()
@@ -173,7 +173,7 @@ class DecodedBody(WrappedBody):
 
 
 def stored_span(answer: UpstreamResponse) -> tuple[int, int] | None:
-    """Which stored bytes ``[first, last)`` an answer carries."""
+    """The stored bytes ``[first, last)`` that a response carries."""
     if answer.code == 200:
         length = sysmeta.find_header(answer.headers, "Content-Length")
         return (0, int(length)) if length else None
@@ -185,7 +185,7 @@ def stored_span(answer: UpstreamResponse) -> tuple[int, int] | None:
 
 
 def object_size(answer: UpstreamResponse) -> int | None:
-    """Size of the whole object that an answer, maybe a partial one, is about."""
+    """Size of the whole object of a response, maybe a partial one."""
     if answer.status.startswith("206"):
         text = (sysmeta.find_header(answer.headers, "Content-Range") or "").rpartition("/")[2]
     else:
@@ -194,7 +194,7 @@ def object_size(answer: UpstreamResponse) -> int | None:
 
 
 def discard_body(body: Iterable[bytes], answer: UpstreamResponse) -> None:
-    """Small bodies are read to the end so that the connection closes in good order."""
+    """Close a body; read a short one to its end first, so that the connection can be used again."""
     span = stored_span(answer)
     if span is not None and span[1] - span[0] > SKIP:
         close_if_possible(body)
@@ -211,7 +211,7 @@ class SlicedBody(WrappedBody):
 
 
 def slice_body(body: Iterable[bytes], start: int, stop: int) -> Iterator[bytes]:
-    """Bytes ``[start, stop)`` of ``body``; reads no further than it must."""
+    """Bytes ``[start, stop)`` of ``body``; reads no further than necessary."""
     offset = 0
     try:
         for piece in body:

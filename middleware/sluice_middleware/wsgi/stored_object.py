@@ -1,4 +1,4 @@
-"""A stored object as Swift's answer describes it, and the upload that stores it again at its own time."""
+"""A stored object as Swift's response describes it, and the upload that stores it again at its own time."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _DATA_TIMESTAMP: Final = "X-Backend-Data-Timestamp"
 _TIMESTAMP: Final = "X-Backend-Timestamp"
 _OVERRIDE_ETAG: Final = "x-object-sysmeta-container-update-override-etag"
 _OVERRIDE_SIZE: Final = "x-object-sysmeta-container-update-override-size"
-#: Of a container update: when clients see that the metadata were changed last.  It is not kept with the object: the
-#: object server would send it again for each POST, whose time listings show then.
+#: Header of a container update: when clients see the last change of the metadata.  It is not stored with the object:
+#: the object server would send it again for each POST, whose time listings show then.
 _LISTED_TIME: Final = "HTTP_X_BACKEND_CONTAINER_UPDATE_OVERRIDE_META_TIMESTAMP"
-#: Headers of an answer that say nothing of the object, or that the PUT makes anew.
+#: Headers of a response that do not describe the object, or that the PUT sets anew.
 _NOT_CARRIED: Final = frozenset(
     (
         *("content-length", "content-range", "content-type", "etag", "last-modified", "x-timestamp"),
@@ -34,36 +34,36 @@ _NOT_CARRIED: Final = frozenset(
         *("x-trans-id", "x-openstack-request-id"),
     )
 )
-#: Those that describe how the data are stored, which the PUT decides.
+#: Headers that describe how the data are stored, which the PUT decides.
 _MADE_ANEW: Final = (sysmeta.PREFIX, sysmeta.POSTED_PREFIX, sysmeta.OVERRIDE_PREFIX, "x-backend-")
 
 
 class StoredObject:
-    """An object as the headers of an answer describe it, which nobody changed."""
+    """An object as the unchanged headers of a response describe it."""
 
     def __init__(self, headers: Headers) -> None:
         """
-        :raises SluiceError: when the metadata make no sense
+        :raises SluiceError: when the metadata are invalid
         """
         self.headers = headers
         self.chain, node, _ = sysmeta.find_marks(headers)
         self.records = () if self.chain is None else tuple(sysmeta.decode_chain(self.chain))
         self.node_steps = node
-        #: Whether its bytes are gone, and a motif makes them again.
+        #: Whether it has no bytes, and a motif makes them.
         self.contracted = sysmeta.find_header(headers, sysmeta.CONTRACTED) is not None
-        #: Plain bytes; of an answer that is not about the whole object, those that it announces.
+        #: Plain bytes; of a response that is not about the whole object, its Content-Length.
         self.size = int(sysmeta.find_header(headers, "Content-Length") or 0)
         plain = headers
         if self.contracted or self.chain is not None:
             self.size = sysmeta.contracted_size(headers) if self.contracted else chain.plain_size(self.records)
             plain = sysmeta.plain_headers(headers, self.size)
         self.etag = (sysmeta.find_header(plain, "Etag") or "").strip('"')
-        #: When a motif made new content of it, as ``sysmeta.MADE`` says; empty when the bytes are a client's.
+        #: When a motif made its new content, as ``sysmeta.MADE`` says; empty when the bytes are a client's.
         self.made = sysmeta.find_header(headers, sysmeta.MADE) or ""
         self.content_type = sysmeta.find_header(headers, "Content-Type")
 
     def __eq__(self, other: object) -> bool:
-        """Whether both answers describe the same state of an object."""
+        """Whether both responses describe the same state of an object."""
         return isinstance(other, StoredObject) and self._state() == other._state()
 
     __hash__ = None  # type: ignore[assignment]  # nobody keeps them in a set
@@ -74,16 +74,16 @@ class StoredObject:
 
     @property
     def is_plain(self) -> bool:
-        """True when nothing has to be undone."""
+        """Whether the stored bytes need no decoding."""
         return self.chain is None and self.node_steps is None
 
     @property
     def version(self) -> str:
-        """When a client wrote the data, or a motif made new content; what stores the same bytes again keeps it.
+        """When a client wrote the data, or a motif made new content; storing the same bytes again keeps it.
 
         Both are of one length: records hold the versions of many objects.
 
-        :raises PeerError: when the answer does not tell
+        :raises PeerError: when the response does not tell
         """
         if self.made:
             made = Timestamp(self.made)
@@ -93,9 +93,9 @@ class StoredObject:
 
     @property
     def data_timestamp(self) -> str:
-        """The same with the offset of what replaced them.
+        """The version with the offset of the last replacement of the bytes.
 
-        :raises PeerError: when the answer does not tell
+        :raises PeerError: when the response does not tell
         """
         stored: str = self._data_timestamp().internal
         return stored
@@ -107,16 +107,16 @@ class StoredObject:
 
     @property
     def modified(self) -> float:
-        """When clients see that it was changed last, bytes or metadata, as unix time."""
+        """When clients see the last change, of bytes or metadata, as Unix time."""
         return max(float(Timestamp(one)) for one in (self.timestamp, self.made) if one)
 
     @property
     def motif_record(self) -> str:
-        """The record of the object's motifs that holds for these data, as text; empty when there is none.
+        """The record of the object's motifs that holds for these data, as text; empty without one.
 
-        A record that was posted names the data file on which it was written.  It holds for that one, and for others of
-        the same time and bytes that keep none, or one that was written earlier.  What was posted after somebody had
-        read the object to store it again, and before that was done, holds beside the record that was written then.
+        A record that was posted names the data file on which it was written.  It holds for that file, and for others of
+        the same time and bytes that have none, or an older one.  A record that was posted while another process read
+        the object and stored it again holds beside the record that this process wrote.
 
         Swift's reconciler stores data and metadata as one file at the time of the last POST.  Then the record holds for
         the same bytes, unless the one that is kept was written after it.
@@ -124,12 +124,12 @@ class StoredObject:
         return self._motif_record()[0]
 
     def _motif_record(self) -> tuple[str, str]:
-        """As ``motif_record``, with the timestamp of the data file for which it was written, if that is known."""
+        """``motif_record``, with the timestamp of the data file for which it was written, if that is known."""
         kept = sysmeta.find_header(self.headers, sysmeta.MOTIF) or ""
         written, _, read = (sysmeta.find_header(self.headers, sysmeta.MOTIF_WRITTEN) or "").partition("/")
         named, _, posted = (sysmeta.find_header(self.headers, sysmeta.POSTED_MOTIF) or "").partition(" ")
         if not posted:
-            return kept, written  # most have none, and nobody need know when they were written
+            return kept, written  # most have none, and their time is not needed
         written_on, _, etag = named.partition("/")
         data, known = self._data_timestamp(), Timestamp(written_on)
         moved = known.normal != data.normal
@@ -149,10 +149,10 @@ class StoredObject:
     def replace_by(self, env: Env, record_carried: bool = False, new_content: bool = False) -> None:
         """Give an upload the timestamp of the next attempt to replace these data.
 
-        :param record_carried: whether its record of motifs is only carried along.  What was posted meanwhile then holds
-            instead; else beside it, since bytes may go because of this record
-        :param new_content: whether its bytes are others than these
-        :raises PeerError: when the answer does not tell when they were written
+        :param record_carried: whether its record of motifs is only copied.  A record posted meanwhile then replaces
+            it; else both hold, since bytes may be removed because of this record
+        :param new_content: whether its bytes differ from these
+        :raises PeerError: when the response does not tell when they were written
         """
         env["HTTP_X_TIMESTAMP"] = _next(self._data_timestamp(), NEW_CONTENT if new_content else 1)
         made = self._made_now(Timestamp(env["HTTP_X_TIMESTAMP"]).offset) if new_content else self.made
@@ -165,7 +165,7 @@ class StoredObject:
             env[header_to_environ_key(sysmeta.MOTIF_WRITTEN)] = f"{written}/{self.timestamp}"
 
     def _made_now(self, offset: int) -> str:
-        """``made`` of new content: later than all that clients were shown, and of no other content."""
+        """``made`` of new content: later than all times that clients were shown, and of no other content."""
         now = max(float(Timestamp.now()), self.modified + TICK)
         made: str = Timestamp(now, offset=offset).internal
         return made
@@ -197,13 +197,13 @@ def _next(stored: Timestamp, multiples: int = 1) -> str:
 def _joined(kept: str, posted: str) -> str:
     try:
         return Record.decode(kept).joined(Record.decode(posted)).encode()
-    except (DecodeError, CallerError) as error:  # damaged, or too long together
+    except (DecodeError, CallerError) as error:  # one is damaged, or both together are too long
         log.warning("a motif that was attached while its object was stored again is lost: %s", error)
         return kept
 
 
 def describe_upload(env: Env, stored: StoredObject) -> None:
-    """Make ``env`` the upload of the plain object."""
+    """Turn ``env`` into the upload of the plain object."""
     for name, value in stored.own_headers().items():
         env[header_to_environ_key(name)] = value
     if stored.motif_record:
@@ -214,9 +214,9 @@ def describe_upload(env: Env, stored: StoredObject) -> None:
 
 
 def carry_listing_values(env: Env, stored: StoredObject, always: bool = False) -> None:
-    """Send what the container listing shows, where that is something else than the plain object's own values.
+    """Send the values of the container listing, where they differ from those of the plain object.
 
-    :param always: send them in any case: what is stored has other values
+    :param always: send them in any case: the stored object has other values
     """
     given = {name.lower(): value for name, value in stored.headers}
     own = {_OVERRIDE_ETAG: stored.etag, _OVERRIDE_SIZE: str(stored.size)}

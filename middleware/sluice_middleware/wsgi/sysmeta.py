@@ -1,63 +1,64 @@
 """Contract: every system metadata header that Sluice writes on objects, and its backend headers.
 
 The headers ``X-Object-Sysmeta-Sluice-*`` and ``X-Object-Transient-Sysmeta-Sluice-*`` below are all there are.  They are
-removed from every response, and from every request of others.
+removed from every response, and from every request that Sluice does not make.
 
 ``X-Object-Sysmeta-Sluice-Chain``
     JSON list, one entry per filter that changed the bytes, in running order:
     ``{"f": keyword, "v": filter version, "r": the filter's record}``.  Its presence means that the
     stored bytes are not those that the client sent.  At most about 2 KB (ext4 has 4 KB for all attributes).
 ``X-Object-Sysmeta-Sluice-Etag``
-    MD5 of what the client sent, in hex; named in ``X-Backend-Etag-Is-At`` so that the object
-    server answers If-Match and If-None-Match for the plain object.
+        MD5 of the bytes that the client sent, in hex; named in ``X-Backend-Etag-Is-At`` so that the object
+        server answers If-Match and If-None-Match for the plain object.
 
 ``X-Object-Sysmeta-Sluice-Node``
     The filters that storage nodes run on this object inside their disk files: JSON list,
     ``{"f": keyword, "v": filter version, "p": parameters}`` in running order.  It holds for every replica, fragment and
-    later copy of the object (SSYNC, reconstructor).  How one file is stored is recorded in that file alone
-    (``diskfile.stored_metadata``).
+        later copy of the object (SSYNC, reconstructor).  How one file is stored is recorded only in that file
+        (``diskfile.stored_metadata``).
 
 ``X-Object-Sysmeta-Sluice-Motif``
-    The object's motifs and what its bytes were made from (``sluice_motifs.storage.records.Record``), at most 2 KB.
+        The object's motifs and the sources of its bytes (``sluice_motifs.storage.records.Record``), at most 2 KB.
 ``X-Object-Sysmeta-Sluice-Contracted``
-    JSON ``{"v": 1, "s": plain size}``.  Its presence means that the object is stored as no bytes, and that its motifs
-    make them again; ``-Etag`` above is the MD5 of these.
+        JSON ``{"v": 1, "s": plain size}``.  Its presence means that the object is stored without bytes, and that its
+        motifs make them; ``-Etag`` above is the MD5 of these.
 ``X-Object-Sysmeta-Sluice-Made``
-    A timestamp with an offset: when a motif made new content of the object, and under which offset that was stored
-    first.  The data file keeps the time of the client's upload before it, so that an upload that began since wins; this
-    is the time that clients see, and the version of the content.  Who stores the same bytes again carries it along.
+        A timestamp with an offset: when a motif made new content of the object, and the offset under which that was
+        stored first.  The data file keeps the time of the client's upload before it, so that an upload that began since
+        wins; this is the time that clients see, and the version of the content.  Storing the same bytes again keeps it.
 ``X-Object-Transient-Sysmeta-Sluice-Motif``
-    A record as above that was attached later than the object was written, behind the timestamp of the data file on
-    which it was written, a slash, the plain ETag and a space.  A POST replaces it, so the proxy adds it again; it may
-    come onto a newer file, for which it does not hold (``stored_object.StoredObject.motif_record``).
+        A record as above that was attached after the object was written, behind the timestamp of the data file on
+        which it was written, a slash, the plain ETag and a space.  A POST replaces it, so the proxy adds it again; it
+        may be stored on a newer file, for which it does not hold (``stored_object.StoredObject.motif_record``).
 ``X-Object-Sysmeta-Sluice-Copied``
-    Never stored: on the answer to the GET of a COPY, JSON that names the object with motifs that is copied.
+        Never stored: on the response to the GET of a COPY, JSON that names the copied object with motifs.
 
 Two backend headers are sent between processes of Sluice; gatekeeper removes them from requests of clients:
 
 ``X-Backend-Sluice-Refused``
-    Why a storage node did not take an object, or cannot give it.  Its answer is :data:`REFUSED_STATUS`, with the
-    reason in this header and in the body; never 5xx: Swift would suppress the device for everybody.
-    The proxy middleware makes every answer with that status a 503 with the reason.
+        Why a storage node refused an object, or cannot return it.  Its response is :data:`REFUSED_STATUS`, with the
+        reason in this header and in the body; never 5xx: Swift would suppress the device for all objects.
+        The proxy middleware turns every response with that status into a 503 with the reason.
 
-    * PUT: *after* the body, which is dropped.  (A 409 before the body makes Swift's proxy answer 202, though
-      nothing was stored, even when one replica of three refuses.)  When most replicas refuse, Swift's proxy
-      passes on the status with its words and the body, not the header; when fewer do the PUT succeeds, and
-      replication brings the others as soon as they can.  With erasure coding it answers 503 itself, without the reason.
-    * GET: before the body; Swift's proxy asks the other nodes, and passes on status, header and body when none
-      has anything better.  HEAD, POST and DELETE are never refused.
+        * PUT: *after* the body, which is dropped.  (A 409 before the body makes Swift's proxy answer 202, though
+          no object was stored, even when one replica of three refuses.)  When most replicas refuse, Swift's proxy
+          forwards the status with its text and the body, not the header; when fewer do the PUT succeeds, and
+          replication stores the others as soon as it can.  With erasure coding it answers 503 itself, without the
+          reason.
+        * GET: before the body; Swift's proxy tries the other nodes, and forwards status, header and body when none
+          has a better response.  HEAD, POST and DELETE are never refused.
 
 ``X-Backend-Sluice-Read``
-    On a GET: the read-time filters that the storage node shall run, JSON
-    ``{"steps": [{"f": keyword, "v": filter version, "p": parameters}, ...], "a": {header: wish},
-    "range": the Range header or null}``, steps in running order on GET.  A node that ran them says
-    ``done`` in this header of its answer, which then has no Content-Length, ETag and Content-Range; without it
-    the answer is as ever and the proxy runs them.  A request whose Range is not the one named is a
-    proxy server resuming a broken answer: the node refuses it with 409, since nobody can.
+        On a GET: the read-time filters that the storage node shall run, JSON
+        ``{"steps": [{"f": keyword, "v": filter version, "p": parameters}, ...], "a": {header: wish},
+        "range": the Range header or null}``, steps in running order on GET.  A node that ran them sends
+        ``done`` in this header of its response, which then has no Content-Length, ETag and Content-Range; without it
+        the response is unchanged and the proxy runs them.  A request whose Range is not the named one is a
+        proxy server resuming an interrupted response: the node refuses it with 409, since that is impossible.
 
-Beside these stand Swift's own ``X-Object-Sysmeta-Container-Update-Override-Size`` and ``-Etag``,
-which keep container listings and byte counts plain.  They are taken off the answers of
-transformed objects, since a copy would carry them onto data they do not describe.
+Besides these there are Swift's own ``X-Object-Sysmeta-Container-Update-Override-Size`` and ``-Etag``,
+which keep container listings and byte counts plain.  They are removed from the responses of
+transformed objects, since a copy would store them with data that they do not describe.
 """
 
 from __future__ import annotations
@@ -80,9 +81,9 @@ CONTRACTED: Final = "X-Object-Sysmeta-Sluice-Contracted"
 POSTED_MOTIF: Final = "X-Object-Transient-Sysmeta-Sluice-Motif"
 COPIED: Final = "X-Object-Sysmeta-Sluice-Copied"
 REFUSED: Final = "X-Backend-Sluice-Refused"
-#: On the answer to a HEAD, when the object may be made anew before it is read; `unknown` when nobody can tell.
+#: On the response to a HEAD, when the object may be made again before a read; `unknown` when that cannot be checked.
 STALE: Final = "X-Sluice-Stale"
-#: In the environment of a request for an object with motifs: it may change when others do, and must not be kept.
+#: In the environment of a request for an object with motifs: it may change with other objects, and must not be cached.
 WITH_MOTIFS: Final = "sluice.motifs"
 #: Names of headers in the environment of a request.
 NODE_ENV: Final = "HTTP_X_OBJECT_SYSMETA_SLUICE_NODE"
@@ -92,7 +93,7 @@ CONTRACTED_ENV: Final = "HTTP_X_OBJECT_SYSMETA_SLUICE_CONTRACTED"
 ETAG_ENV: Final = "HTTP_X_OBJECT_SYSMETA_SLUICE_ETAG"
 POSTED_MOTIF_ENV: Final = "HTTP_X_OBJECT_TRANSIENT_SYSMETA_SLUICE_MOTIF"
 COPIED_ENV: Final = "HTTP_X_OBJECT_SYSMETA_SLUICE_COPIED"
-#: Lower-case name, in a container's system metadata, of the unix time since which its objects are sources of others.
+#: Lower-case name, in a container's system metadata, of the Unix time since which its objects are sources of others.
 SOURCES_MARK: Final = "sluice-motif-sources"
 READ_ENV: Final = "HTTP_X_BACKEND_SLUICE_READ"
 REFUSED_ENV: Final = "HTTP_X_BACKEND_SLUICE_REFUSED"
@@ -123,7 +124,7 @@ def encode_chain(records: Sequence[Mapping[str, Any]]) -> str:
 def decode_chain(value: str) -> tuple[dict[str, Any], ...]:
     """The records in a header value.
 
-    :raises DecodeError: when it is not what ``encode_chain`` writes
+    :raises DecodeError: for a value that ``encode_chain`` does not write
     """
     try:
         records = json.loads(value)
@@ -138,7 +139,7 @@ def decode_chain(value: str) -> tuple[dict[str, Any], ...]:
 
 
 class Marks(NamedTuple):
-    """What the headers of an answer say of how an object is stored: values of the chain and the node header, and
+    """How an object is stored, by the headers of a response: values of the chain and the node header, and
     whether it has motifs.
     """
 
@@ -151,7 +152,7 @@ _PLAIN: Final = Marks()
 
 
 def find_marks(headers: Iterable[tuple[str, str]]) -> Marks:
-    """The marks of an answer; on every GET, hence the length test first."""
+    """The marks of a response; called on every GET, hence the length test first."""
     marks = _PLAIN
     for name, value in headers:
         if len(name) in _LENGTHS:
@@ -173,7 +174,7 @@ def encode_contracted(size: int) -> str:
 def contracted_size(headers: Iterable[tuple[str, str]]) -> int:
     """Plain bytes that a contracted object had.
 
-    :raises DecodeError: when its header is not what :func:`encode_contracted` writes
+    :raises DecodeError: when its header is not one that :func:`encode_contracted` writes
     """
     value = find_header(headers, CONTRACTED) or ""
     try:
@@ -192,7 +193,7 @@ def find_header(headers: Iterable[tuple[str, str]], wanted: str) -> str | None:
 
 
 def find_content_length(headers: Iterable[tuple[str, str]]) -> int | None:
-    """The length that an answer announces, None when it announces none; on every GET, as above."""
+    """Content-Length of a response, None without one; called on every GET, as above."""
     for name, value in headers:
         if len(name) == _LENGTH_OF_LENGTH and name.lower() == "content-length":
             return int(value) if value.isdecimal() else None
@@ -205,7 +206,7 @@ def strip_headers(headers: Headers) -> Headers:
 
 
 def filter_keywords(*values: str | None) -> tuple[str, ...]:
-    """Which filters the values of chain and node headers name; none for what cannot be read."""
+    """The filters that the values of chain and node headers name; none for values that cannot be read."""
     keywords: list[str] = []
     for value in values:
         if value is not None:
@@ -217,12 +218,12 @@ def filter_keywords(*values: str | None) -> tuple[str, ...]:
 
 
 def strip_motifs(headers: Headers) -> Headers:
-    """Headers without those of motifs alone."""
+    """Headers without those of motifs."""
     return [(name, value) for name, value in headers if name.lower() not in _OF_MOTIFS]
 
 
 def plain_headers(headers: Headers, size: int | None) -> Headers:
-    """Headers of a transformed object's answer as a client of the plain object would see them.
+    """Headers of a transformed object's response as a client of the plain object sees them.
 
     ``size`` replaces Content-Length unless None.  The stored ETag becomes the plain one.
     """
@@ -247,9 +248,9 @@ def reason_header(reason: Exception) -> str:
 
 
 def strip_request(env: dict[str, Any]) -> None:
-    """Take our names off a request: only this middleware may write them.
+    """Remove Sluice's headers from a request: only this middleware may write them.
 
-    Gatekeeper does it for clients; this is for middlewares to the left that copy system metadata
+    Gatekeeper removes those of clients; this is for middlewares to the left that copy system metadata
     from one object to another.
     """
     for name in [name for name in env if name.startswith(_ENV_PREFIXES)]:

@@ -1,4 +1,4 @@
-"""A WSGI request as its request filters may see and change it: headers, streams and bodies.
+"""A WSGI request as its request filters see and change it: headers, streams and bodies.
 
 Streams and bodies contain failures of filters, and end the filters once.
 """
@@ -16,10 +16,10 @@ from sluice_middleware.wsgi.response import Env, WrappedBody
 
 #: Runs a call of a filter; its failures are logged and become a ``FilterError``.
 Contained = Callable[[Callable[[], bytes]], bytes]
-#: Ends the filters of a request; told whether the body was complete.
+#: Ends the filters of a request; called with whether the body was complete.
 End = Callable[[bool], None]
 
-#: Headers that no visit sees or sets: the system's own, and those that are ``Call.size``.
+#: Headers that no visit sees or sets: system headers, and those in ``Call.size``.
 _HIDDEN: Final = (
     "HTTP_X_BACKEND_",
     "HTTP_X_OBJECT_SYSMETA_",
@@ -32,13 +32,13 @@ _HIDDEN: Final = (
 
 @functools.lru_cache(maxsize=1024)
 def _shown(name: str) -> str:
-    """The name by which a visit sees ``name`` of the environment; empty when it does not see it."""
+    """The name by which a visit sees the environment's ``name``; empty when it does not see it."""
     seen = name.startswith("HTTP_") and not name.startswith(_HIDDEN)
     return name[5:].replace("_", "-").title() if seen else ""
 
 
 def request_headers(env: Env) -> Headers:
-    """The headers of a request that a visit may know."""
+    """The headers of a request that a visit may see."""
     headers = Headers()
     dict.update(headers, {shown: value for name, value in env.items() if (shown := _shown(name))})
     if env.get("CONTENT_TYPE"):
@@ -47,7 +47,7 @@ def request_headers(env: Env) -> Headers:
 
 
 def write_headers(env: Env, headers: Headers) -> None:
-    """Make ``headers`` those of the request, as far as a visit may."""
+    """Set ``headers`` as those of the request, as far as a visit may."""
     wanted = {"HTTP_" + name.upper().replace("-", "_"): value for name, value in headers.items()}
     kind = wanted.pop("HTTP_CONTENT_TYPE", None)
     if kind is None:
@@ -62,7 +62,7 @@ def write_headers(env: Env, headers: Headers) -> None:
 
 
 def set_headers(env: Env, headers: Mapping[str, str]) -> None:
-    """Give the request ``headers`` besides those that it has."""
+    """Add ``headers`` to those of the request."""
     for name, value in headers.items():
         folded = name.upper().replace("-", "_")
         env[folded if folded in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{folded}"] = value
@@ -83,7 +83,7 @@ class ContainedStream(Stream):
 
 
 class RewritingEncoder:
-    """The encoder of visits that change the body for good: nothing undoes it."""
+    """The encoder of visits that change the body irreversibly: there are no records."""
 
     def __init__(self, stream: Stream) -> None:
         self.feed = stream.feed
@@ -94,12 +94,12 @@ class RewritingEncoder:
         return False
 
     def records(self) -> tuple[dict[str, Any], ...]:
-        """None: nothing is written on the object, since nothing is undone on GET."""
+        """None: no records are stored, since a GET does not decode the body."""
         return ()
 
 
 class FinalList(list[bytes]):
-    """A list body, as an error's, which Swift's middlewares may iterate twice; calls ``end`` with its own end."""
+    """A list body, as an error's, which Swift's middlewares may iterate twice; calls ``end`` when it is closed."""
 
     def __init__(self, body: Iterable[bytes], end: End) -> None:
         super().__init__(body)
@@ -110,7 +110,7 @@ class FinalList(list[bytes]):
         self._end(True)
 
     def close(self) -> None:
-        """The list was complete from the start."""
+        """Call ``end``: the list was complete from the start."""
         self._end(True)
 
 
@@ -119,7 +119,7 @@ class FinalBody(WrappedBody):
 
     def __init__(self, body: Iterable[bytes], end: End, bodiless: bool) -> None:
         """
-        :param bodiless: the response has no body to be read, so that it is complete at once
+        :param bodiless: the response has no body to read, so that it is complete at once
         """
         super().__init__(body)
         self._end = end

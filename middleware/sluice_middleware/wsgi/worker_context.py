@@ -24,7 +24,7 @@ OPTIONS: Final = (
     *hosting.OPTIONS,
 )
 _LOG_OPTIONS: Final = ("log_name", "log_level", "log_facility", "log_address")
-#: What paste adds to every section, and the logging options that Swift allows in any, plain or with `set`.
+#: Keys that paste adds to every section, and the logging options that Swift allows in any, plain or with `set`.
 PASTE_OPTIONS: Final = (
     *("__file__", "__name__", "here", "use"),
     *_LOG_OPTIONS,
@@ -33,15 +33,15 @@ PASTE_OPTIONS: Final = (
 
 
 class WorkerContext:
-    """Filters, snapshot and look-up of one worker; ``start`` is called by its first request (after the fork)."""
+    """Filters, snapshot and look-up of one worker; its first request (after the fork) calls ``start``."""
 
     def __init__(self, options: Mapping[str, Any], logger: Logger, cache: ObjectCache | None = None) -> None:
         """
         :param options: the values of ``OPTIONS``
-        :param cache: what is lent to the filter ``caching``
+        :param cache: passed to the filter ``caching``
         """
         self.logger = logger
-        #: Why each plugin was left out, by its entry point's name.
+        #: Entry point's name → why the plugin was left out.
         self.failures: dict[str, str] = {}
         lent = HostServices(keys=open_keys(options), cache=cache)
         self._installed = hosting.InstalledFilters(
@@ -56,11 +56,11 @@ class WorkerContext:
         self._problem: str | None = None
 
     def uploaded_filter(self, keyword: str, sha256: str) -> type[Filter] | None:
-        """As ``InstalledFilters.revision``: what motifs name is a revision."""
+        """As ``InstalledFilters.revision``: motifs name a revision."""
         return self._installed.revision(keyword, sha256)
 
     def start(self) -> None:
-        """Open the snapshot and look for a new one each second; processes do not share it."""
+        """Open the snapshot and check for a new one each second; processes do not share it."""
         if not self.started:
             self.started = True
             self.refresh()

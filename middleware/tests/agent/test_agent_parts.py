@@ -1,4 +1,4 @@
-"""The agent's parts by themselves, and the process as an operator starts it."""
+"""The agent's parts, and the process as an operator starts it."""
 
 import asyncio
 import os
@@ -323,7 +323,7 @@ def _agent(config):
 
 
 def _first_batch(url, path):
-    """What a consumer gets of a worker that said hello."""
+    """The batch that a consumer gets from a worker that said hello."""
 
     async def story():
         got = asyncio.get_running_loop().create_future()

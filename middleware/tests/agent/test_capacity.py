@@ -1,4 +1,4 @@
-"""What a node can move: as its options say, and as it is measured."""
+"""The bandwidth of a node: from its options, and measured."""
 
 import errno
 import os

@@ -1,6 +1,6 @@
-"""``sluice-agent upgrade-swift-conf``: what it shows, and what it writes.
+"""``sluice-agent upgrade-swift-conf``: its output, and its changes.
 
-What docs/admin/upgrade.md shows is tried here.
+Tests the commands of docs/admin/upgrade.md.
 """
 
 import stat

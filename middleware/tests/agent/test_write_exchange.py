@@ -1,4 +1,4 @@
-"""Agents tell each other of writes: who may be trusted, and for how long.  Every node has a clock of its own."""
+"""Agents notify each other of writes: when marks are trusted, and for how long.  Every node has its own clock."""
 
 import pytest
 
@@ -25,7 +25,7 @@ class Broker:
         self._way.append((self.now + self.delay, key, body))
 
     def step(self, seconds):
-        """Let time pass; every agent ticks and hears what arrives."""
+        """Advance the time; every agent ticks and receives the messages that arrive."""
         end = self.now + seconds
         while self.now < end:
             self.now += 0.02

@@ -1,4 +1,4 @@
-"""What Swift's log gets of a name with control characters, by its own logger and formatter."""
+"""A name with control characters in Swift's log, by its own logger and formatter."""
 
 import logging
 import socket
@@ -10,10 +10,10 @@ from sluice_middleware.log import open_logger
 
 @pytest.fixture
 def swift_log(tmp_path):
-    """A logger of a middleware of ours, and the next line that it has written."""
+    """A logger of a Sluice middleware, and the next line that it has written."""
     path = tmp_path / "log"
     standing = logging.getLogRecordFactory()
-    logging.setLogRecordFactory(logging.LogRecord)  # as in a server of Swift's, whatever another test has started
+    logging.setLogRecordFactory(logging.LogRecord)  # as in a server of Swift's, independent of other tests
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
         listening.bind(str(path))
         listening.settimeout(10)

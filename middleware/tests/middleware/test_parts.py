@@ -244,7 +244,7 @@ def test_many_rows_travel_in_several_messages_below_the_limit(agent, reporter):
     for number in range(700):
         reporter._meter.begin("AUTH_a", f"container-{number}-" + "x" * 200).admitted("GET")
     seen = set()
-    for _ in range(20):  # a full socket is no loss: what it did not take comes with the next tick
+    for _ in range(20):  # a full socket loses nothing: the next tick sends the rest
         reporter.tick()
         while True:
             agent_has = agent.connection is None or agent.connection.fileno() >= 0

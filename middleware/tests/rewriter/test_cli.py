@@ -1,4 +1,4 @@
-"""The command line of the rewriter: what is wrong with its configuration is said on one line."""
+"""The command line of the rewriter: errors of its configuration are one line."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ SWIFT = (
 
 
 def run(*arguments):
-    """Exit status, output and errors of a process of its own: it makes all of its sockets green."""
+    """Exit status, output and errors of a process of its own: the command makes all sockets green."""
     command = [sys.executable, "-c", "import sys; from sluice_rewriter.cli import main; sys.exit(main())", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     return done.returncode, done.stdout, done.stderr

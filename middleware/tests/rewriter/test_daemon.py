@@ -1,4 +1,4 @@
-"""A rewriter goes from job to job, so that none holds back the others."""
+"""A rewriter switches between jobs, so that none delays the others."""
 
 import json
 import logging
@@ -23,7 +23,7 @@ from sluice_rewrites.accounts import AccountReport, add_accounts, open_request, 
 from sluice_rewrites.messages import COLLECTING, DONE, FAILED, PAUSED, PLAIN, RUNNING, RewriteJob
 
 NAMES = [f"o{number}" for number in range(5)]
-#: What says that storage nodes have filters to undo.
+#: The header of objects with filters that storage nodes have to decode.
 NODE = {sysmeta.NODE: json.dumps([{"f": "noop", "v": 1}])}
 
 
@@ -45,7 +45,7 @@ def swift(env, start_response):
 
 
 class Context:
-    """A worker whose snapshot is as new as any."""
+    """A worker with the newest snapshot."""
 
     filters = {}
     lookup = SimpleNamespace(candidates=lambda target: Candidates(()))
@@ -151,7 +151,7 @@ RING = ("10.0.0.1:6202/sdb", "10.0.0.2:6202/sdb")
 
 @pytest.fixture
 def collecting(store, rewriter, monkeypatch):
-    """A job for the cluster; one of two storage nodes has reported the one account that it knows."""
+    """A job for the cluster; one of two storage nodes has reported its only account."""
     monkeypatch.setattr(daemon, "_COLLECTING", 0.0)
     store.run(open_request(store.keys, "r"))
     store.run(add_accounts(store.keys, ["AUTH_a"]))
@@ -161,7 +161,7 @@ def collecting(store, rewriter, monkeypatch):
 
 
 def test_a_job_for_the_cluster_waits_for_the_accounts_of_all_storage_nodes(collecting, store):
-    """It was done when it had gone over the accounts that Redis happened to know."""
+    """Earlier it ended when all accounts that Redis happened to have were done."""
     for _ in range(3):
         assert not work_once(collecting)
     assert states(store) == {"j": COLLECTING}
@@ -179,6 +179,6 @@ def test_a_job_for_the_cluster_fails_when_a_storage_node_stays_silent(collecting
     assert states(store) == {"j": FAILED}
     reason = store.run(operations.read_progress(store.keys, "j")).reason
     assert reason.startswith(
-        "nobody has read the accounts on sdb of 10.0.0.2:6202: set `storage_confs` in the agent.conf"
+        "no agent has read the accounts on sdb of 10.0.0.2:6202: set `storage_confs` in the agent.conf"
     )
     assert reason in caplog.text

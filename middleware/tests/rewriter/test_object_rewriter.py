@@ -1,4 +1,4 @@
-"""One object is rewritten as it is: what is carried over, what is left alone, and what a client's write does."""
+"""The rewrite of one object: copied headers, skipped objects, and concurrent writes of clients."""
 
 import json
 import random
@@ -78,7 +78,7 @@ def test_an_object_is_encoded_by_the_policies_in_force(stack, stored, rewriter):
     assert stack.all_closed()
 
 
-#: About what decides whether bytes compress, and about one batch.
+#: The bytes that decide about compression, and the size of one batch.
 SIZES = (5_000, (64 << 10) - 1, 64 << 10, 100_000, BATCH - 1, BATCH, BATCH + 1)
 
 
@@ -164,7 +164,7 @@ def test_what_belongs_to_the_object_is_carried_over(stack, compressed, stored, r
 
 @pytest.fixture
 def keyed(tmp_path):
-    """A stack whose key file has two keys: what is stored until ``activate`` is sealed by the first."""
+    """A stack whose key file has two keys: objects stored until ``activate`` are encrypted under the first."""
     path = tmp_path / "keys.json"
     secrets = {"old": b"o" * 32, "new": b"n" * 32}
     path.write_bytes(render_ring(Ring("old", secrets)))
@@ -173,7 +173,7 @@ def keyed(tmp_path):
 
     def activate(key):
         path.write_bytes(render_ring(Ring(key, secrets)))
-        made.proxy.handler.filters["encryption"].surroundings.keys._checked_at = float("-inf")  # it looks once a second
+        made.proxy.handler.filters["encryption"].surroundings.keys._checked_at = float("-inf")  # read once a second
 
     return made, activate
 
@@ -270,7 +270,7 @@ def test_whatever_goes_wrong_with_one_object_does_not_end_the_others(
 
 
 def test_names_of_metadata_that_are_not_ascii_are_carried_over_byte_for_byte():
-    """``ÿ`` in upper case is none of latin-1, and ``ß`` becomes two letters."""
+    """The upper case of ``ÿ`` is not in latin-1, and that of ``ß`` has two letters."""
     env = make_environment("PUT", *TARGET)
     describe_upload(env, StoredObject([("X-Object-Meta-\u00ff-\u00df", "\u00c3\u00bf"), ("Content-Length", "5")]))
     assert env["HTTP_X_OBJECT_META_\u00ff_\u00df"] == "\u00c3\u00bf"
@@ -296,7 +296,7 @@ def test_an_object_that_changes_is_judged_again(stack, compressed, stored, rewri
 
 
 def test_a_filter_that_changes_bytes_for_good_does_not_run_twice(stack, stored, tmp_path):
-    """Its result is what the client stored; run again it would change the object."""
+    """Its output is the object that the client stored; a second run would change the object."""
 
     other = ProxyStack(tmp_path / "x", Double)
     other.swift.objects = stack.swift.objects

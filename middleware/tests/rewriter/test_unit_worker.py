@@ -1,4 +1,4 @@
-"""What a rewriter does with a unit: listings add units, containers are gone through page by page."""
+"""A rewriter's processing of a unit: listings add units, containers are processed page by page."""
 
 import json
 
@@ -15,7 +15,7 @@ from sluice_rewrites.messages import PAUSED, PLAIN, RUNNING, RewriteJob
 
 
 class Listings:
-    """A Swift that has containers with names of objects, and nothing else."""
+    """A Swift that has only containers with names of objects."""
 
     def __init__(self, **containers):
         self.containers = containers
@@ -60,7 +60,7 @@ def scene(store):
 
 
 class Scene:
-    """A job, a worker, and what it rewrote."""
+    """A job, a worker, and the objects that it rewrote."""
 
     def __init__(self, store):
         self.store = store
@@ -78,7 +78,7 @@ class Scene:
         self.store.run(operations.create_job(self.store.keys, self.job))
 
     def work(self, units=100):
-        """Work at so many units, one after the other."""
+        """Process this many units, one after the other."""
         for _ in range(units):
             unit = self.store.run(operations.claim_unit(self.store.keys, "j"))
             if unit is None:
@@ -188,7 +188,7 @@ def test_what_was_not_begun_is_not_passed_over(scene, monkeypatch):
 
 
 def test_the_manifest_of_a_large_object_counts_what_it_has_itself(scene):
-    """Its row says what its parts have together, which the container does not count."""
+    """Its row has the size of all parts together, which the container does not count."""
     scene.swift.containers = {"c": ["manifest", "unread"]}
     scene.outcome = lambda name: Outcome(UNCHANGED, size=3) if name == "manifest" else Outcome(FAILED, "HEAD: 503")
     scene.order(container="c")
@@ -207,7 +207,7 @@ def test_what_is_uploaded_meanwhile_was_found_too(scene):
 
 
 def test_a_page_whose_report_got_no_answer_is_not_counted_twice(scene):
-    """Redis has counted it; the rewriter gives the unit back, from where it knows that it was."""
+    """Redis has counted it; the rewriter releases the unit with the last marker that it knows."""
     scene.swift.containers = {"c": ["1", "2"]}
     scene.order(container="c")
     scene.work(1)

@@ -1,4 +1,4 @@
-"""A list of accounts is complete when every device of the account ring was read since it was asked for."""
+"""A list of accounts is complete when every device of the account ring was read since the request."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def run(store):
 
 @pytest.fixture
 def asked(run, monkeypatch):
-    """A request, and nobody is waited for."""
+    """An open request, with no time to wait."""
     monkeypatch.setattr(accounts, "PATIENCE", 0.0)
     run(open_request, "r")
 
@@ -52,13 +52,13 @@ def test_what_was_read_before_the_request_does_not_count(run, asked):
 
 
 def test_a_device_that_one_node_alone_knows_is_missed(run, asked):
-    """A ring is on its way to all nodes."""
+    """A ring is being copied to all nodes."""
     more = (*RING, "10.0.0.3:6202/sdb")
     run(write_report, FIRST)
     run(write_report, AccountReport("n2", ("r",), more, RING[2:]))
     found = run(read_collection, "r")
     assert not found.is_complete
-    assert found.problem.startswith("nobody has read the accounts on sdb of 10.0.0.3:6202: set `storage_confs`")
+    assert found.problem.startswith("no agent has read the accounts on sdb of 10.0.0.3:6202: set `storage_confs`")
 
 
 def test_reports_without_a_ring_prove_nothing(run, asked):

@@ -1,4 +1,4 @@
-"""Rewrite jobs in a real Redis: ordered, shared by rewriters, continued after one that died."""
+"""Rewrite jobs in a real Redis: created, shared by rewriters, continued after one was killed."""
 
 import time
 from dataclasses import replace
@@ -75,7 +75,7 @@ def test_counts_add_up_and_a_job_ends_with_its_last_unit(run, listed):
 def test_a_unit_whose_lease_ended_is_continued_and_its_old_claim_counts_no_more(run, listed):
     lost = run(operations.claim_unit, "j1", lease=0.0)
     run(operations.report_unit, lost, "k", lease=0.001)
-    again = None  # the other unit may come first
+    again = None  # the other unit may be claimed first
     while again is None or again.path != "AUTH_a/c1":
         again = run(operations.claim_unit, "j1")
     assert (again.path, again.marker) == ("AUTH_a/c1", "k")
@@ -187,7 +187,7 @@ def test_accounts_are_listed_in_pages_whatever_their_names(run):
 
 @pytest.fixture
 def held(run):
-    """A claim of a container that said that it holds 5 objects of 50 bytes."""
+    """A claim of a container whose headers give 5 objects of 50 bytes."""
     assert run(operations.create_job, JOB)
     unit = run(operations.claim_unit, "j1")
     more = {"containers": 1, "objects": 5, "bytes": 50, "listings": -1}
@@ -197,7 +197,7 @@ def held(run):
 
 @pytest.mark.parametrize("there", [2, 5, 9])
 def test_what_was_found_is_what_was_looked_at_in_the_end_and_never_less(run, held, there):
-    """Objects are uploaded and deleted while a job runs, and containers count late."""
+    """Objects are uploaded and deleted while a job runs, and the counts of containers are late."""
     for number in range(there):
         run(operations.report_unit, held, f"o{number}", RewriteCounts(seen=1, seen_bytes=10))
         run(operations.report_unit, held, "", lease=-1)
@@ -221,7 +221,7 @@ def test_sizes_of_many_terabytes_stay_exact(run):
 
 
 def test_a_report_without_names_leaves_the_last_one_as_it_was_reported(run, listed):
-    """A renewal that was on its way meets a report that came before it."""
+    """A renewal is applied after a report that was sent later."""
     unit = run(operations.claim_unit, "j1")
     run(operations.report_unit, unit, "k", RewriteCounts(seen=3))
     run(operations.report_unit, unit, "")

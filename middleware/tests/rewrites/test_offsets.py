@@ -1,4 +1,4 @@
-"""Offsets of timestamps: each attempt above what is stored, and no two alike."""
+"""Offsets of timestamps: each attempt above the stored one, and no two equal."""
 
 import pytest
 from hypothesis import given

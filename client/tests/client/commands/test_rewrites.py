@@ -88,9 +88,9 @@ def test_a_cancelled_rewrite_is_an_error_for_whoever_waits(sluice):
 def test_a_rewrite_that_fails_is_an_error_that_says_why(sluice, run):
     made = created(sluice, "CLUSTER", "key")
     assert (made["state"], made["accounts"]) == ("collecting", 0)
-    run(operations.fail_collecting, run(operations.JOBS.read_all)[made["id"]], "nobody has read the accounts on sdb")
+    run(operations.fail_collecting, run(operations.JOBS.read_all)[made["id"]], "no agent has read the accounts on sdb")
     found = sluice("rewrite", "show", made["id"], "--wait", status=1).err
-    assert f"rewrite {made['id']} has failed: nobody has read the accounts on sdb" in found
+    assert f"rewrite {made['id']} has failed: no agent has read the accounts on sdb" in found
 
 
 def test_who_waits_sees_what_a_rewrite_waits_for(sluice, run, rewriter, monkeypatch):

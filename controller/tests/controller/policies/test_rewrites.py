@@ -164,10 +164,10 @@ def test_a_job_that_failed_has_ended_and_says_why(api, post, run):
     run(
         operations.fail_collecting,
         run(operations.JOBS.read_all)[made["id"]],
-        "nobody has read the accounts on sdb of x",
+        "no agent has read the accounts on sdb of x",
     )
     shown = api.get(f"/rewrites/{made['id']}").json()
-    assert (shown["state"], shown["warning"]) == ("failed", "nobody has read the accounts on sdb of x")
+    assert (shown["state"], shown["warning"]) == ("failed", "no agent has read the accounts on sdb of x")
     assert shown["ended_at"]
     assert [one["id"] for one in api.get("/rewrites?state=failed").json()["rewrites"]] == [made["id"]]
     assert "has ended" in post(f"/rewrites/{made['id']}/resume", status=409)["error"]["message"]

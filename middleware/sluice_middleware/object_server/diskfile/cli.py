@@ -1,4 +1,4 @@
-"""``sluice-diskfile``: what is transformed on a node's disks, and how to make it plain before Sluice is taken out."""
+"""``sluice-diskfile``: counts transformed objects on a node's disks, and makes them plain before Sluice is removed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _CONFIG: Final = "/etc/swift/object-server.conf"
 #: Seconds between two lines of progress.
 _PROGRESS: Final = 10.0
 _MOST_NAMED: Final = 20
-#: Commands that name objects → the metadata that these have.
+#: Command that names objects → the metadata of these objects.
 _NAMED: Final = {"encoded": sysmeta.CHAIN, "contracted": sysmeta.CONTRACTED}
 
 
@@ -59,7 +59,7 @@ class WriteRateLimit:
 
 @dataclass
 class DeviceReport:
-    """What was found on one device."""
+    """The counts of one device."""
 
     device: Path
     states: Counter[str] = field(default_factory=Counter)
@@ -78,7 +78,7 @@ class DeviceReport:
                 self.named.append(file)
 
     def left(self) -> int:
-        """Files that are still transformed, as far as anybody can say."""
+        """Files that are still transformed, or may be."""
         return sum(self.states[state] for state in (TRANSFORMED, UNREADABLE, DAMAGED))
 
     def line(self) -> str:
@@ -88,7 +88,7 @@ class DeviceReport:
         return f"{self.device}: {total} files, {', '.join(words)}"
 
     def lines(self) -> list[str]:
-        """Everything, for people."""
+        """All counts and reasons as lines for the operator."""
         filters = [f"    {count} by {names}" for names, count in sorted(self.filters.items())]
         reasons = [f"    {count} {reason}" for reason, count in sorted(self.reasons.items())]
         named = [f"    {one.state} {one.path}" for one in self.named]
@@ -96,7 +96,7 @@ class DeviceReport:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """0 when nothing transformed is left (``unwind``) or all was said (others), else 1."""
+    """Return 0 when no transformed file is left (``unwind``), or on success of other commands, else 1."""
     given = _arguments().parse_args(argv)
     start_logging("warning", form="%(levelname)s: %(message)s")
     try:
@@ -112,34 +112,36 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _arguments() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="sluice-diskfile", description="what disk files of Sluice have on disks")
+    parser = argparse.ArgumentParser(
+        prog="sluice-diskfile", description="count transformed files on disks, and make them plain"
+    )
     add_version(parser)
     parser.add_argument(
         "--config", metavar="FILE", help=f"the object server's configuration, for keys and devices ({_CONFIG})"
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    scan = commands.add_parser("scan", help="count what is transformed, by filters, and what cannot be read here")
+    scan = commands.add_parser("scan", help="count transformed files by filters, and files that cannot be read here")
     unwind = commands.add_parser("unwind", help="make transformed files plain; safe beside a running server")
-    unwind.add_argument("--dry-run", action="store_true", help="only say what would be done")
+    unwind.add_argument("--dry-run", action="store_true", help="only print the counts, without changes")
     unwind.add_argument(
         "--mb-per-second", type=float, default=0.0, metavar="N", help="write no more than N MB a second"
     )
     encoded = commands.add_parser(
-        "encoded", help="name what proxies encoded, a path in Swift per line: copying it onto itself makes it plain"
+        "encoded", help="name objects that proxies encoded, a path in Swift per line; a copy onto itself is plain"
     )
     contracted = commands.add_parser(
         "contracted",
-        help="name what has no bytes and motifs make again, a path in Swift per line: reading it makes them",
+        help="name contracted objects, a path in Swift per line: reading one expands it",
     )
     for command in (scan, unwind, encoded, contracted):
         command.add_argument("device", nargs="+", help="path of a device, or its name below `devices`")
-    show = commands.add_parser("show", help="all that is known of one file, as JSON")
+    show = commands.add_parser("show", help="show the metadata of a file as JSON")
     show.add_argument("file", nargs="+", help="a .data file")
     return parser
 
 
 def _configuration(path: str | None) -> tuple[Path, DiskFilters]:
-    """Where devices are, and filters with their keys.
+    """The folder of devices, and the filters with their keys.
 
     :raises OptionError: when the file cannot be used
     """
@@ -179,7 +181,7 @@ def _walk(given: argparse.Namespace, devices: Sequence[Path], tools: DiskFilters
 
 
 def _name(devices: Sequence[Path], tools: DiskFilters, header: str) -> int:
-    """Each name of an object with ``header`` once; a name may hold anything, so it is quoted as in a URL."""
+    """Print each name of an object with ``header`` once, quoted as in a URL, since a name may contain any character."""
     said = set()
     for path in (path for device in devices for path in data_files(device)):
         known = inspect(path, tools).metadata or {}

@@ -1,14 +1,14 @@
 """A transformed file as a file object of plain bytes, with random access, and Swift's readers over it.
 
-Theory of operation.  A whole read goes through the whole-stream decoder, which checks most, and compares the
-checksum of all stored bytes; a range asks the chain where its bytes lie and decodes no more than that.  What
-turns out wrong is raised as ``EIO``, Swift's word for a bad disk, for which it quarantines the object, on ranges
-too.  A key that is missing is no such error:
-:class:`~sluice_middleware.object_server.diskfile.disk_filters.Unreadable` ends the request and leaves the file alone.
+Theory of operation.  A whole read uses the whole-stream decoder, which checks most, and compares the
+checksum of all stored bytes; a range asks the chain for the position of its bytes and decodes only those.  Wrong
+bytes raise ``EIO``, Swift's error for a bad disk, for which it quarantines the object, on ranges
+too.  A missing key is no such error:
+:class:`~sluice_middleware.object_server.diskfile.disk_filters.Unreadable` ends the request and does not touch the file.
 
-Swift's reader works on a file object; a :class:`DecodedFile` stands in for it and speaks of plain offsets only.  What
-the object server and middlewares are given is :class:`OpaqueReader`, which has no ``_fp``: whoever would read that
-file's descriptor past us (Storlets) iterates instead.
+Swift's reader works on a file object; a :class:`DecodedFile` replaces it and uses plain offsets only.  The object
+server and middlewares get an :class:`OpaqueReader`, which has no ``_fp``: a middleware that would read that
+file's descriptor directly (Storlets) iterates instead.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from sluice_middleware.object_server.diskfile.stored_metadata import StoredMetad
 from sluice_middleware.swift import green
 from sluice_middleware.swift.diskfile_api import BaseDiskFileReader, close_if_possible, drop_buffer_cache
 
-#: Stored bytes given to a decoder at once; its answer is at most 256 times that (compression's format).
+#: Stored bytes given to a decoder at once; its output is at most 256 times that (compression's format).
 _FEED: Final = 64 * 1024
-#: Plain bytes that one hand-over to a thread should bring.
+#: Plain bytes that one hand-over to a thread should produce.
 _BATCH: Final = 1 << 20
-#: Stored bytes that are read before the kernel is told to forget them.
+#: Stored bytes that are read before they are dropped from the page cache.
 _DROP: Final = 1 << 20
 
 
@@ -45,7 +45,7 @@ class DecodedFile:
     ) -> None:
         """
         :param size: of the plain file
-        :param threads: False where nobody else could go on meanwhile
+        :param threads: False where no other green thread could run meanwhile
         """
         self._file = file
         self._stored = stored
@@ -53,7 +53,7 @@ class DecodedFile:
         self._filters = tools.filters
         self._hint = hint
         self._run: Callable[..., Any] = green.run_in_thread if threads and tools.is_heavy(stored) else operator.call
-        self._records: Sequence[Any] = stored.records  # grow by indexes that are fetched
+        self._records: Sequence[Any] = stored.records  # fetched indexes are added
         self._position = 0
         self._stop = size
         self._pieces: Iterator[bytes] | None = None
@@ -73,17 +73,17 @@ class DecodedFile:
         return self._position
 
     def check_thread(self) -> None:
-        """Do nothing: no thread reads it."""
+        """Do nothing: no thread reads this file."""
 
     def seek(self, offset: int, stop: int | None = None) -> int:
-        """Go to a plain offset; reading is expected to end at ``stop``, but may go on."""
+        """Go to a plain offset; reading is expected to end at ``stop``, but may continue."""
         self._position = min(offset, self._size)
         self._stop = self._size if stop is None else max(min(stop, self._size), self._position)
         self._pieces, self._ready = None, memoryview(b"")
         return self._position
 
     def read(self, size: int = -1) -> bytes:
-        """The next bytes, ``size`` at most; empty at the end, where all that was not checked yet is checked.
+        """Return the next bytes, ``size`` at most; empty at the end, where all remaining checks are made.
 
         :raises OSError: EIO when the file is damaged
         :raises Unreadable: when a filter cannot work now
@@ -103,7 +103,7 @@ class DecodedFile:
         self._file.close()
 
     def drop_cache(self, least: int = _DROP) -> None:
-        """Drop from the page cache what was read, once it is as much as ``least``."""
+        """Drop the bytes that were read from the page cache, if they are ``least`` at least."""
         if self._read_to - self._read_from >= least:
             drop_buffer_cache(self._file.fileno(), self._read_from, self._read_to - self._read_from)
             self._read_from = self._read_to
@@ -119,7 +119,7 @@ class DecodedFile:
         return data
 
     def _collect(self) -> bytes:
-        """Some plain bytes, no further than the expected end; empty at the end of the file."""
+        """Return some plain bytes, no further than the expected end; empty at the end of the file."""
         pieces: list[bytes] = []
         place = self._position
         while place - self._position < _BATCH:
@@ -128,7 +128,7 @@ class DecodedFile:
                     break
                 self._pieces = self._decode(place, self._stop if place < self._stop else self._size)
             piece = next(self._pieces, None)
-            if piece is None:  # what was expected is here, and sound
+            if piece is None:  # all expected bytes are decoded and checked
                 self._pieces = None
                 if place >= self._size or (place >= self._stop and place > self._position):
                     break
@@ -138,7 +138,7 @@ class DecodedFile:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _decode(self, start: int, stop: int) -> Iterator[bytes]:
-        """The plain bytes ``[start, stop)``, and an error when they are not as many."""
+        """Return the plain bytes ``[start, stop)``; raise an error when there are fewer or more."""
         whole = stop - start == self._size
         if not whole and can_seek(self._records, self._filters):
             found = self._locate(start, stop)
@@ -191,12 +191,13 @@ class DecodedFile:
 
 
 class RangeReaderMixin(BaseDiskFileReader):  # type: ignore[misc]
-    """For readers of Swift whose ``_fp`` can be told in ``seek`` where reading will stop."""
+    """For Swift's readers whose ``_fp`` accepts in ``seek`` where reading will stop."""
 
     def app_iter_range(self, start: int | None, stop: int | None) -> Iterator[bytes]:
-        """As of Swift's reader, which knows not where it will stop: ours reads to ``stop`` and no further.
+        """As Swift's reader, which does not tell the file where the range stops: this one reads to ``stop`` and no
+        further.
 
-        Like there, a range to the very end reads the end of the file too, where checks are made.
+        As there, a range to the very end also reads the end of the file, where checks are made.
         """
         end = self._obj_size if stop is None else min(stop, self._obj_size)
         self._fp.seek(start or 0, end)
@@ -215,23 +216,23 @@ class RangeReaderMixin(BaseDiskFileReader):  # type: ignore[misc]
 
 
 class DecodedReaderMixin(RangeReaderMixin):
-    """For readers of Swift whose ``_fp`` is a :class:`DecodedFile`."""
+    """For Swift's readers whose ``_fp`` is a :class:`DecodedFile`."""
 
     def close(self) -> None:
-        """As of Swift's reader."""
+        """As Swift's reader does."""
         if self._fp and not self._keep_cache:
             self._fp.drop_cache(least=1)
         super().close()
 
     def _drop_cache(self, descriptor: int, offset: int, length: int) -> None:
-        """Swift speaks of plain offsets; only the file knows which stored bytes those were."""
+        """Let the file drop its bytes: Swift's offsets are plain, and only the file knows the stored ones."""
         self._fp.check_thread()
         if not self._keep_cache:
             self._fp.drop_cache()
 
 
 class OpaqueReader:
-    """A reader of plain bytes, without a file to look into; of ``()`` it reads nothing."""
+    """A reader of plain bytes that hides its file; of ``()`` it reads nothing."""
 
     def __init__(self, reader: Any) -> None:
         self._reader = reader
@@ -250,9 +251,9 @@ class OpaqueReader:
         return found
 
     def can_zero_copy_send(self) -> bool:
-        """The kernel cannot decode."""
+        """Return False: the kernel cannot decode."""
         return False
 
     def close(self) -> None:
-        """As of Swift's reader: checks what was read as a whole, and closes the file."""
+        """As Swift's reader: check the bytes of a whole read, and close the file."""
         close_if_possible(self._reader)

@@ -1,6 +1,6 @@
 """Options, filters and keys of the disk files of one process.
 
-Every daemon builds its own managers out of its own section of object-server.conf, so our options stand in
+Every daemon builds its own managers from its own section of object-server.conf, so Sluice's options stand in
 ``[DEFAULT]`` there, with the prefix ``sluice_``.
 """
 
@@ -31,8 +31,8 @@ OPTIONS: Final = (
     Option(
         "sluice_agent_socket",
         "/run/sluice/agent.sock",
-        "unix socket of the node's agent, which says when all daemons of the node run our disk files; "
-        "empty when nobody needs to say so",
+        "unix socket of the node's agent, which reports when all daemons of the node run Sluice's disk files; "
+        "empty when no report is needed",
     ),
     Option("sluice_key_file", "", "file with the root keys of encryption, readable by Swift's user only"),
     Option("sluice_key_manager_conf", "", "oslo.config file of castellan, instead of a key file"),
@@ -40,40 +40,40 @@ OPTIONS: Final = (
     *stream_scheduler.OPTIONS,
     *(Option(PREFIX + one.name, one.default, one.help) for one in hosting.OPTIONS),
 )
-#: Intents whose filters are kept; others are of policies long gone.
+#: Intents whose filters are kept; further ones belong to former policies.
 _MOST_PIPELINES: Final = 1000
-#: Seconds between two looks for a filter that is not there.
+#: Seconds between two searches for a missing filter.
 _LOOK_AGAIN: Final = 1.0
 
 
 class Refused(SluiceError):
-    """This node does not take an object: it cannot do to it what the proxy wants."""
+    """This node refuses an object: it cannot apply the transform that the proxy requests."""
 
     status = 503
 
 
 class Unreadable(ReplicationException):  # type: ignore[misc]
-    """A sound file whose content cannot be had here: a filter or a key is missing.
+    """An undamaged file whose content cannot be decoded here: a filter or a key is missing.
 
-    No ``DiskFileError``: SSYNC's sender passes over those and then holds what it did not send for sent.  A
-    ``ReplicationException`` ends the sender's session in order, without anything being deleted.
+    It is no ``DiskFileError``: SSYNC's sender skips those and then counts the skipped file as sent.  A
+    ``ReplicationException`` ends the sender's session in order, without any deletion.
     """
 
 
 class DiskFilters:
-    """The filters of this process, and the encoders made of them."""
+    """The filters of this process, and their encoders."""
 
     def __init__(self, conf: Mapping[str, Any], logger: Logger) -> None:
         """
-        :param conf: of the object server or a daemon; only our options are looked at
-        :raises OptionError: unknown ones and bad values, all at once
-        :raises CallerError: when they name keys in two ways
+        :param conf: of the object server or a daemon; only Sluice's options are read
+        :raises OptionError: for unknown options and bad values, all at once
+        :raises CallerError: when they name both a key file and a key manager
         """
         given = {name: str(value) for name, value in conf.items() if name.startswith(PREFIX)}
         self.options = read_options(OPTIONS, given, "object-server.conf [DEFAULT]")
         self._keys = open_keys(self.options, PREFIX)
         self._logger = logger
-        #: Why each plugin was left out, by its entry point's name; known once filters were asked for.
+        #: Entry point's name → why the plugin was left out; known after the first use of :attr:`filters`.
         self.failures: dict[str, str] = {}
         quote_our_records()
         self._pipeline = lru_cache(_MOST_PIPELINES)(self._make_pipeline)
@@ -91,11 +91,11 @@ class DiskFilters:
 
     @property
     def filters(self) -> dict[str, type[Filter]]:
-        """Keyword → filter, with the keys of this process; the same dictionary for ever."""
+        """Keyword → filter, with the keys of this process; always the same dictionary."""
         return self._installed.filters
 
     def refresh(self) -> bool:
-        """Load the filters that the newest snapshot registers; True when they have changed."""
+        """Load the filters that the newest snapshot registers; return True when they have changed."""
         self._looked = time.monotonic()
         if self._snapshot is None:
             return False
@@ -116,9 +116,9 @@ class DiskFilters:
         return 0 if known is None else known.info.version
 
     def encoder(self, intent: RequestedTransform, hint: Hint) -> ChainEncoder | None:
-        """The encoder for the transform ``intent``; None when it leaves this object as it is.
+        """Return the encoder for the transform ``intent``; None when it leaves this object as it is.
 
-        :raises Refused: with the reason why that cannot be done here
+        :raises Refused: when the transform cannot be applied here; says why
         """
         try:
             steps = self._pipeline(intent.value)
@@ -129,7 +129,7 @@ class DiskFilters:
             raise Refused(str(error)) from error
 
     def unreadable_reason(self, stored: StoredMetadata) -> str:
-        """Why a file cannot be decoded here; empty when it can be, damaged or not."""
+        """Return why a file cannot be decoded here; empty when it can be, damaged or not."""
         if stored.version > VERSION:
             return f"written by disk files of version {stored.version}, these are of version {VERSION}"
         try:
@@ -137,10 +137,10 @@ class DiskFilters:
             faults = missing(stored.records, self.filters)
             for record in stored.records if not faults else ():
                 known = self.filters[record["f"]]
-                if known.team is None:  # nobody enters a sandbox for a question
+                if known.team is None:  # the check must not start a sandbox
                     known().decoder(record["r"])
         except CorruptData:
-            return ""  # reading will find it
+            return ""  # reading reports the damage
         except SluiceError as error:
             return str(error)
         return "; ".join(faults)
@@ -161,12 +161,12 @@ class DiskFilters:
         info = known.info
         if not (info.reversible and info.on_put):
             raise Refused(f"filter `{step.keyword}` as installed is not reversible")
-        if step.version > info.version and not hasattr(known, "upload"):  # nodes are revisions apart for a while
+        if step.version > info.version and not hasattr(known, "upload"):  # nodes may differ in revisions for a while
             raise Refused(f"filter `{step.keyword}` of version {step.version} is wanted, installed is {info.version}")
         return known(step.params)
 
 
 def _wanted(record: Mapping[str, Any]) -> tuple[str, int]:
-    """Keyword and version of what undoes a record, which may be damaged."""
+    """Keyword and version of the filters that decode a record, which may be damaged."""
     version = record.get("v")
     return str(record.get("f")), version if isinstance(version, int) else 1

@@ -10,19 +10,19 @@ from sluice_middleware.swift import diskfile_api as swift
 
 
 class PlainWriter(PlainWriterMixin, swift.DiskFileWriter):  # type: ignore[misc]
-    """Swift's, for what needs nothing of ours."""
+    """Swift's writer, for objects that need no part of Sluice."""
 
 
 class DiskFileWriter(WriterMixin, swift.DiskFileWriter):  # type: ignore[misc]
-    """Swift's, under an intent."""
+    """Swift's writer, with a requested transform."""
 
 
 class DecodedReader(DecodedReaderMixin, swift.DiskFileReader):  # type: ignore[misc]
-    """Swift's, over a transformed file."""
+    """Swift's reader, over a transformed file."""
 
 
 class StreamReader(StreamReaderMixin, swift.DiskFileReader):  # type: ignore[misc]
-    """Swift's, over a file that a thread may read."""
+    """Swift's reader, over a file that a thread may read."""
 
 
 class DiskFile(DiskFileMixin, swift.DiskFile):  # type: ignore[misc]

@@ -1,6 +1,6 @@
 """``egg:openstack-sluice#erasure_coding.fs``: the disk files of erasure-coded policies (see :mod:`mixins`).
 
-A fragment archive is a stream of its own to us; its plain bytes are the fragments, which Swift checks as ever.
+Sluice treats a fragment archive as a stream of its own; its plain bytes are the fragments, which Swift checks as usual.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from sluice_middleware.swift import diskfile_api as swift
 
 
 class PlainECWriter(PlainWriterMixin, swift.ECDiskFileWriter):  # type: ignore[misc]
-    """Swift's, for what needs nothing of ours."""
+    """Swift's writer, for objects that need no part of Sluice."""
 
 
 class ECDiskFileWriter(WriterMixin, swift.ECDiskFileWriter):  # type: ignore[misc]
-    """Swift's, under an intent."""
+    """Swift's writer, with a requested transform."""
 
 
 class DecodedECReader(DecodedReaderMixin, swift.ECDiskFileReader):  # type: ignore[misc]
-    """Swift's, over a transformed file."""
+    """Swift's reader, over a transformed file."""
 
 
 class StreamECReader(StreamReaderMixin, swift.ECDiskFileReader):  # type: ignore[misc]
-    """Swift's, over a file that a thread may read."""
+    """Swift's reader, over a file that a thread may read."""
 
 
 class ECDiskFile(DiskFileMixin, swift.ECDiskFile):  # type: ignore[misc]

@@ -1,17 +1,17 @@
-"""What disk files and their managers add to Swift's, for every kind of storage policy.
+"""The additions to Swift's disk files and their managers, for every kind of storage policy.
 
 Theory of operation.  Everything above the disk file (object server, SSYNC, auditor, reconstructor) works on the plain
 object: its size, its ETag, its bytes.  Four places differ: the writer, the reader, the reading of metadata, which
-takes off the private entry (:mod:`stored_metadata`), and the check of the file's real size.
+removes the private entry (:mod:`stored_metadata`), and the check of the file's real size.
 
 Rules:
 
 * Nothing in ``open`` may raise an ``OSError``: Swift would swallow it and answer 200.
-* A file that cannot be decoded for want of a key or a filter opens all the same.  HEAD, POST and DELETE need no key.
-  A GET is refused (:class:`~sluice_middleware.object_server.diskfile.disk_filters.Unreadable`); the auditor skips the
-  file and logs it.
-* SSYNC's sender is offered such files last.  It sends everything else first; then its session ends with an error, so
-  that a handoff partition is not deleted with files that no other node has.
+* A file that cannot be decoded because a key or a filter is missing can still be opened.  HEAD, POST and DELETE need
+  no key.  A GET is refused (:class:`~sluice_middleware.object_server.diskfile.disk_filters.Unreadable`); the auditor
+  skips the file and logs it.
+* SSYNC's sender gets such files last.  It sends everything else first; then its session ends with an error, so
+  that a handoff partition is not deleted while it holds files that no other node has.
 """
 
 from __future__ import annotations
@@ -44,20 +44,20 @@ _DATA: Final = ".data"
 
 
 class DiskFileMixin(BaseDiskFile):  # type: ignore[misc]
-    """For disk files of Swift; ``decoded_reader_cls`` and ``stream_reader_cls`` are their reader with our mixins."""
+    """For Swift's disk files; ``decoded_reader_cls`` and ``stream_reader_cls`` are their readers with these mixins."""
 
     _fp: Any
-    #: Whether streams may get threads: those of clients, and of copies between nodes that come as requests.
+    #: Whether streams may get threads: those of clients, and of copies between nodes that are requests.
     of_request = True
-    #: Whether the auditor asks, which passes over what cannot be read here.
+    #: Whether the auditor opened it, which skips files that cannot be decoded here.
     audited = False
 
     _stored: StoredMetadata | None = None
 
     def reader(self, *args: Any, **kwargs: Any) -> Any:
-        """As of Swift's disk file: plain bytes.
+        """As Swift's disk file: a reader of plain bytes.
 
-        :raises Unreadable: when they cannot be had here
+        :raises Unreadable: when they cannot be decoded here
         """
         streams = self._manager.streams if self.of_request else None
         if self._stored is None:
@@ -126,7 +126,7 @@ class DiskFileMixin(BaseDiskFile):  # type: ignore[misc]
             raise CorruptData(f"metadata content-length {metadata.get('Content-Length')}, `{size}` by entry `{ENTRY}`")
 
     def _verify_data_file(self, data_file: str, fp: Any, current_time: float | None) -> int:
-        """As of Swift's disk file, which compares the size in the metadata with the file's; takes off our entry."""
+        """As Swift's disk file, which compares the size in the metadata with the file's; removes Sluice's entry."""
         self._metadata.pop(ENTRY, None)
         value = self._datafile_metadata.pop(ENTRY, None)
         plain = self._metadata.get("Content-Length")
@@ -147,11 +147,11 @@ class DiskFileMixin(BaseDiskFile):  # type: ignore[misc]
 
 
 class ManagerMixin(BaseDiskFileManager):  # type: ignore[misc]
-    """For managers of Swift."""
+    """For Swift's managers."""
 
     def __init__(self, conf: Mapping[str, Any], logger: Logger) -> None:
         """
-        :raises OptionError: when our options in ``conf`` cannot be used
+        :raises OptionError: when Sluice's options in ``conf`` cannot be used
         """
         super().__init__(conf, logger)
         self.disk_filters = DiskFilters(conf, logger)
@@ -159,7 +159,7 @@ class ManagerMixin(BaseDiskFileManager):  # type: ignore[misc]
         self._skipped: dict[str, int] = {}
         state = AgentStateReader(self.disk_filters.options["sluice_agent_socket"])
         self.scheduler = StreamScheduler(self.disk_filters.options, state, logger)
-        #: What lends threads to streams; None when none will ever get one.
+        #: Lends threads to streams; None when no stream gets one.
         self.streams = None if self.scheduler.disabled else self.scheduler
         if self.streams is not None and daemon_role(logger) == OBJECT_SERVER:
             log_devices(self.devices, logger)
@@ -179,7 +179,7 @@ class ManagerMixin(BaseDiskFileManager):  # type: ignore[misc]
     def yield_hashes(
         self, device: str, partition: Any, policy: Any, suffixes: Any = None, **kwargs: Any
     ) -> Iterator[tuple[str, Any]]:
-        """As of Swift's manager, what cannot be read here at the end."""
+        """As Swift's manager, with files that cannot be decoded here at the end."""
         last = []
         for suffix_hashes in super().yield_hashes(device, partition, policy, suffixes, **kwargs):
             if self._is_readable(device, partition, policy, suffix_hashes[0]):
@@ -190,7 +190,7 @@ class ManagerMixin(BaseDiskFileManager):  # type: ignore[misc]
 
     def check_ready(self) -> None:
         """
-        :raises Refused: while a daemon of this node is not known to run our disk files
+        :raises Refused: until all daemons of this node are known to run Sluice's disk files
         """
         waiting = self._node.reason_not_ready()
         if waiting:
@@ -213,4 +213,4 @@ class ManagerMixin(BaseDiskFileManager):  # type: ignore[misc]
             found = read_metadata(path)
             return ENTRY not in found or not self.disk_filters.unreadable_reason(StoredMetadata.decode(found[ENTRY]))
         except (DiskFileError, SluiceError, OSError, EOFError):
-            return True  # whoever opens it finds out
+            return True  # opening the file reports the error

@@ -1,8 +1,8 @@
 """Registers this process with the node's agent, which reports when all daemons of the node run these disk files.
 
-A stock daemon beside us would quarantine every transformed object, so each process that builds a manager says
-hello to the agent and stays connected.  The agent leaves its verdict in a file beside its socket
-(``messages.StorageState``), which object servers look at before they obey an intent.
+A stock daemon on the same node would quarantine every transformed object, so each process that builds a manager says
+hello to the agent and stays connected.  The agent writes its verdict to a file beside its socket
+(``messages.StorageState``), which object servers read before they apply a transform.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OBJECT_SERVER: Final = "object-server"
 
 
 class NodeReadiness:
-    """The agent's verdict on this node's daemons; without ``path`` nobody is asked."""
+    """The agent's verdict on this node's daemons; an empty ``path`` needs no verdict."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -32,7 +32,7 @@ class NodeReadiness:
         self._verdict = ""
 
     def reason_not_ready(self) -> str:
-        """Why no object may be transformed here yet; empty when it may."""
+        """Return why no object may be transformed here yet; empty when it may."""
         if self._path is None:
             return ""
         try:
@@ -48,7 +48,7 @@ class NodeReadiness:
 
 
 class AgentRegistration(AgentConnection):
-    """Keeps one process known to its agent; ``tick`` is called by a timer and never raises."""
+    """Keeps one process registered at its agent; ``tick`` is called by a timer and never raises."""
 
     def __init__(self, path: str, role: str, tools: DiskFilters, logger: Logger) -> None:
         super().__init__(path, logger)
@@ -57,7 +57,7 @@ class AgentRegistration(AgentConnection):
         self._worker = worker_name()
 
     def tick(self) -> None:
-        """Connect and say hello, unless that was done, the agent is still there, and there is nothing new."""
+        """Connect and say hello, unless the connection is alive and the filters have not changed."""
         if self._tools.refresh():
             self.disconnect()
         if self._socket is not None and not self._is_alive(self._socket):
@@ -69,7 +69,7 @@ class AgentRegistration(AgentConnection):
         try:
             return connection.recv(1, socket.MSG_DONTWAIT | socket.MSG_PEEK) != b""
         except BlockingIOError:
-            return True  # nothing to hear, as ever
+            return True  # the agent sends nothing
         except OSError:
             return False
 
@@ -86,13 +86,13 @@ class AgentRegistration(AgentConnection):
         )
 
 
-#: One per process and agent, however many policies and so managers there are; a fork starts anew, and so does
+#: One per process and agent, however many policies and managers there are; a fork has its own, and so has
 #: a server that Swift loads a second time, on the hub that it will run on.
 _registrations: dict[tuple[int, int, str], AgentRegistration] = {}
 
 
 def register(tools: DiskFilters, logger: Logger) -> NodeReadiness:
-    """Register this process, once for all of its managers; return what its agent says of the node."""
+    """Register this process, once for all of its managers; return the agent's verdict on the node."""
     path = tools.options["sluice_agent_socket"]
     if not path:
         return NodeReadiness(None)
@@ -105,7 +105,7 @@ def register(tools: DiskFilters, logger: Logger) -> NodeReadiness:
 
 
 def daemon_role(logger: Logger) -> str:
-    """The daemon's name as Swift gives it to its loggers, whatever the operator calls them."""
+    """The daemon's name as Swift gives it to its loggers, whatever the operator names its section."""
     this: Any = logger
     return str(getattr(getattr(this, "logger", this), "name", "")) or OBJECT_SERVER
 

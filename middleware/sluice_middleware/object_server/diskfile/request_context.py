@@ -1,9 +1,9 @@
-"""What disk files must know of the request that is served: the transform that a PUT asks for, and whether it copies.
+"""The parts of a request that disk files need: the transform that a PUT requests, and whether the request is a copy.
 
-The proxy says in system metadata (``sysmeta.NODE``) what storage nodes shall do to an object.  The bytes of replication
-belong to no tenant and have the I/O level of replication.  SSYNC makes its requests below all paste filters, so only
-the object server's own methods see every request: GET and PUT note this context for the time of the call, and whoever
-makes a disk file meanwhile takes it from here.
+The proxy names in system metadata (``sysmeta.NODE``) the transform that storage nodes apply to an object.  The bytes of
+replication belong to no tenant and have the I/O level of replication.  SSYNC makes its requests below all paste
+filters, so only the object server's own methods see every request: GET and PUT set this context for the time of the
+call, and disk files that are created meanwhile read it.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ REPLICATION_ENV: Final = "HTTP_X_BACKEND_REPLICATION"
 
 
 class RequestedTransform(NamedTuple):
-    """A PUT's ``value`` of the intent header, and the type that its filters may ask for."""
+    """A PUT's ``value`` of the intent header, and the content type that its filters may need."""
 
     value: str
     content_type: str | None = None
 
 
 class RequestContext(NamedTuple):
-    """``replication_flow`` is the flow of copies between storage nodes, None for what clients want."""
+    """``replication_flow`` is the flow of copies between storage nodes, None for requests of clients."""
 
     transform: RequestedTransform | None = None
     replication_flow: Flow | None = None
@@ -38,24 +38,24 @@ class RequestContext(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TransformStep:
-    """One filter that is wanted: keyword, version of the proxy's, parameters."""
+    """One requested filter: keyword, the proxy's version, parameters."""
 
     keyword: str
     version: int
     params: Mapping[str, Any]
 
 
-#: The one that most requests have.
+#: The context of most requests.
 OF_CLIENTS: Final = RequestContext()
 _current: ContextVar[RequestContext] = ContextVar("sluice_request", default=OF_CLIENTS)
 
 
-#: Returns the context of the request that is served in this thread of control.
+#: Returns the context of the request that this green thread or thread serves.
 current_request: Final = _current.get
 
 
 def requested_context(env: Mapping[str, Any]) -> RequestContext:
-    """What a request says of itself."""
+    """The context that a request's headers describe."""
     value = env.get(sysmeta.NODE_ENV) if env["REQUEST_METHOD"] == "PUT" else None
     transform = RequestedTransform(value, env.get("CONTENT_TYPE")) if value else None
     return RequestContext(transform, REPLICATION_FLOW if REPLICATION_ENV in env else None)
@@ -63,7 +63,7 @@ def requested_context(env: Mapping[str, Any]) -> RequestContext:
 
 @contextmanager
 def request_scope(context: RequestContext) -> Iterator[None]:
-    """While a request is served; requests that it makes inside have their own."""
+    """Context of a request that is served; requests that it makes inside have their own."""
     token = _current.set(context)
     try:
         yield

@@ -1,10 +1,10 @@
-"""Looking at stored files one by one, and making transformed ones plain, beside a running server.
+"""Inspects stored files one by one, and makes transformed files plain, beside a running server.
 
 Theory of operation.  The plain file is written under the device's own ``tmp``, checked against size and ETag,
-given the same metadata (less what was ours) and times, and made durable.  Then the two names are exchanged in one
-step that fails when the object has meanwhile gone: a PUT, DELETE or commit in between is never undone.  If another
-file had come under the same name the exchange is taken back.  File names, and so the hashes that replication
-compares, stay what they were; whoever has the old file open goes on reading it.
+given the same metadata (without Sluice's entry) and times, and made durable.  Then the two names are exchanged in one
+step that fails when the object was removed meanwhile: a PUT, DELETE or commit in between is never undone.  If another
+file was stored under the same name meanwhile, the exchange is reversed.  File names, and so the hashes that
+replication compares, do not change; a process that has the old file open continues to read it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY, Stor
 from sluice_middleware.swift.diskfile_api import DiskFileError, read_metadata, write_metadata
 from sluice_middleware.wsgi import sysmeta as metadata
 
-#: What a file is found to be, and what became of it.
+#: The state of a file, or the result of its rewrite.
 PLAIN: Final = "plain"
 TRANSFORMED: Final = "transformed"
 UNREADABLE: Final = "unreadable"
@@ -61,7 +61,7 @@ def data_files(device: Path) -> Iterator[Path]:
 
 
 def inspect(path: Path, tools: DiskFilters) -> FileReport:
-    """What is known of a file without reading it."""
+    """Return the state of a file without reading its content."""
     try:
         with open(path, "rb") as file:
             return _inspect(path, file, tools)
@@ -70,9 +70,9 @@ def inspect(path: Path, tools: DiskFilters) -> FileReport:
 
 
 def rewrite(path: Path, tools: DiskFilters, pace: Callable[[int], None] = lambda size: None) -> FileReport:
-    """Make a file plain if it is not; what became of it.
+    """Make a file plain if it is not; return its state afterwards.
 
-    :param pace: is told of bytes that were written, and may sleep
+    :param pace: called with the number of bytes written, and may sleep
     :raises OSError: when the device cannot be written
     """
     try:
@@ -127,7 +127,7 @@ def _replace(report: FileReport, file: BinaryIO, tools: DiskFilters, pace: Calla
 
 def _copy(report: FileReport, file: BinaryIO, target: int, tools: DiskFilters, pace: Callable[[int], None]) -> None:
     """
-    :raises OSError: EIO when the plain bytes are not what the metadata say
+    :raises OSError: EIO when the plain bytes do not match the metadata
     """
     assert report.stored is not None
     assert report.metadata is not None
@@ -148,7 +148,7 @@ def _copy(report: FileReport, file: BinaryIO, target: int, tools: DiskFilters, p
 
 
 def _swap(fresh: str, path: Path, inode: int) -> bool:
-    """Rename ``fresh`` over the file with ``inode``; return False when that has gone."""
+    """Rename ``fresh`` over the file with ``inode``; return False when that file was replaced or removed."""
     try:
         _exchange(fresh, path)
         if os.stat(fresh).st_ino != inode:
@@ -176,7 +176,7 @@ def _exchange(name: str, other: Path) -> None:
 
 
 def _temporary(path: Path) -> Path:
-    """The device's folder for files that are not in place yet."""
+    """The device's folder for temporary files."""
     objects = path.parents[3]
     folder = objects.parent / objects.name.replace("objects", "tmp", 1)
     folder.mkdir(exist_ok=True)
@@ -191,4 +191,4 @@ def _listed(path: Path) -> list[Path]:
     try:
         return sorted(path.iterdir())
     except (FileNotFoundError, NotADirectoryError):
-        return []  # gone meanwhile
+        return []  # removed meanwhile

@@ -1,8 +1,8 @@
 """The private metadata entry of a transformed file: how its stored bytes are decoded.
 
 The entry stands among Swift's own metadata of the ``.data`` file, under their checksum, so rsync and hard
-links carry it with the bytes it describes.  It is taken off when metadata are read and never leaves
-the disk any other way: each replica and fragment is encoded by itself and has its own.
+links carry it with the bytes it describes.  It is removed when metadata are read and never leaves
+the disk in any other way: each replica and fragment is encoded by itself and has its own.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from typing import Any, Final, Self
 from sluice_core.errors import DecodeError
 from sluice_filters.chain import plain_size
 
-#: Title case, as the object server writes a header's name, so that one sent by a stock daemon is noticed.
+#: Title case, as the object server writes a header's name, so that an entry sent by a stock daemon is detected.
 ENTRY: Final = "Sluice-Stored"
-#: Version of what disk files write; every version says ``v`` and ``size``.
+#: Version of the entries that disk files write; every version has ``v`` and ``size``.
 VERSION: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
 class StoredMetadata:
-    """``size`` bytes are in the file, and ``records`` (``sluice_filters.chain``) say how to undo them.
+    """The file has ``size`` bytes, and ``records`` (``sluice_filters.chain``) say how to decode them.
 
-    ``crc`` is the CRC-32 of those bytes: a format may have bits that mean nothing, and a disk that damaged
-    one of those must be noticed too.  Of a newer ``version`` than ours only the size is known.
+    ``crc`` is the CRC-32 of those bytes: a format may have bits without meaning, and damage to one of those
+    must be detected too.  Of an entry of a newer ``version`` only the size is known.
     """
 
     size: int
@@ -41,9 +41,9 @@ class StoredMetadata:
 
     @classmethod
     def decode(cls, value: str) -> Self:
-        """What ``value`` says.
+        """Decode ``value``.
 
-        :raises DecodeError: when nobody can have written it
+        :raises DecodeError: for a value that no version writes
         """
         try:
             data = json.loads(value)

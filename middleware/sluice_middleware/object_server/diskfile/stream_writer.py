@@ -1,8 +1,9 @@
-"""What a writer does differently while its stream has a thread of its own (:mod:`stream_scheduler`).
+"""The changes to a writer whose stream has a thread of its own (:mod:`stream_scheduler`).
 
-Swift's writer stays what it is.  Its ``write``, MD5 included, is called in the thread for 1 MiB at a time while the
-next MiB comes in.  What Swift does at ``put`` (attributes, fsync, link) is intercepted on its way to Swift's threads
-and done in the stream's thread, so that it has the stream's I/O priority.  The rules are those of :mod:`streams`.
+Swift's writer itself does not change.  Its ``write``, MD5 included, is called in the thread for 1 MiB at a time while
+the next MiB arrives.  The calls of Swift's ``put`` (attributes, fsync, link) are intercepted before they reach Swift's
+threads and run in the stream's thread, so that they have the stream's I/O priority.  The rules are those of
+:mod:`streams`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _NEVER: Final = 1 << 62
 
 
 class StreamWriterMixin(BaseDiskFileWriter):  # type: ignore[misc]
-    """For writers of Swift, replicated and erasure-coded; ``scheduler`` is set by the disk file."""
+    """For Swift's writers, replicated and erasure-coded; the disk file sets ``scheduler``."""
 
     scheduler: StreamScheduler | None = None
 
@@ -33,7 +34,7 @@ class StreamWriterMixin(BaseDiskFileWriter):  # type: ignore[misc]
     _upload_size: int
     _thread: StreamThread | None = None
     _call: ThreadStep | None = None
-    #: Up to where it is written as plain Swift writes it.
+    #: Up to this offset the file is written as plain Swift writes it.
     _plain = 0
     _waiting: list[bytes]
     _waiting_size = 0
@@ -41,7 +42,7 @@ class StreamWriterMixin(BaseDiskFileWriter):  # type: ignore[misc]
     _deferred: Callable[[], Any] | None = None
 
     def write(self, chunk: bytes) -> None:
-        """Queue the next bytes; an error may be that of earlier ones."""
+        """Queue the next bytes; an error may be that of earlier bytes."""
         if self._thread is None and (self._upload_size < self._plain or not self._join()):
             super().write(chunk)
             return
@@ -51,31 +52,31 @@ class StreamWriterMixin(BaseDiskFileWriter):  # type: ignore[misc]
             self._hand_over()
 
     def flush(self) -> None:
-        """All bytes are in the file now, and counted."""
+        """Wait until all bytes are in the file and counted."""
         if self._thread is not None:
             if self._waiting:
                 self._hand_over()
             self._await_step()
 
     def chunks_finished(self) -> tuple[int, str]:
-        """As of Swift's writer."""
+        """As Swift's writer does."""
         self.flush()
         found: tuple[int, str] = super().chunks_finished()
         return found
 
     def put(self, metadata: MutableMapping[str, str]) -> None:
-        """As of Swift's writer."""
+        """As Swift's writer does."""
         self.flush()
         super().put(metadata)
         self._do_deferred()
 
     def commit(self, timestamp: Any) -> None:
-        """As of Swift's writer."""
+        """As Swift's writer does."""
         super().commit(timestamp)
         self._do_deferred()
 
     def close(self) -> None:
-        """As of Swift's writer; the descriptor may stay open until the step under way is over."""
+        """As Swift's writer; the descriptor may stay open until the current step ends."""
         thread, self._thread = self._thread, None
         if thread is None:
             super().close()
@@ -124,7 +125,7 @@ class StreamWriterMixin(BaseDiskFileWriter):  # type: ignore[misc]
         self._defer(functools.partial(super()._finalize_durable, *args, **kwargs))
 
     def _defer(self, function: Callable[[], Any]) -> None:
-        """Called in one of Swift's threads: do it here, or have the stream's do it."""
+        """Called in one of Swift's threads: run the call here, or in the stream's thread."""
         if self._thread is None:
             function()
         else:

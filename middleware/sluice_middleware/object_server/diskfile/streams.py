@@ -1,18 +1,18 @@
-"""What a reader does differently while their stream has a thread of its own (:mod:`stream_scheduler`).
+"""The changes to a reader whose stream has a thread of its own (:mod:`stream_scheduler`).
 
-Theory of operation.  Swift's reader stays what it is.  It reads a file object, and here that is
-a :class:`StreamFile`: what the page cache has is taken from there at once; from the first step of 1 MiB on that it has
-not, a thread reads the file, one step ahead of what the client takes, and pieces of the size that Swift asks for are
+Theory of operation.  Swift's reader itself does not change.  It reads a file object, and here that is
+a :class:`StreamFile`: bytes in the page cache are read from there at once; from the first step of 1 MiB that is not
+cached, a thread reads the file, one step ahead of the client, and pieces of the size that Swift requests are
 cut from that.  Writers: :mod:`stream_writer`.
 
 Rules:
 
-* While a step is under way only the thread touches file and descriptor; closing waits in line behind it.
-* A stream may get its thread in the middle, when an objective comes into force or the page cache has no more; then it
-  keeps it to its end.  Whether one is wanted is looked at once for each step; until the next look Swift reads the file
-  itself.
-* What leaves the page cache between the look at it and the read is waited for in the hub, as plain Swift would.
-* An error in a step is raised where the stream asks for its outcome, as if it had happened there.
+* During a step only the thread uses file and descriptor; closing is queued behind it.
+* A stream may get its thread in the middle, when an objective comes into force or the bytes are no longer cached; it
+  then keeps the thread to its end.  The stream checks once for each step whether it needs one; until the next check
+  Swift reads the file itself.
+* If bytes leave the page cache between the check and the read, the hub waits for the disk, as in plain Swift.
+* An error in a step is raised where the stream waits for its result, as if it had happened there.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from sluice_middleware.object_server.stream_scheduler import STEP, StreamSchedul
 from sluice_middleware.swift import green
 from sluice_middleware.swift.diskfile_api import drop_buffer_cache
 
-#: Bytes read at once behind the expected end.
+#: Bytes read at once beyond the expected end.
 _BEYOND: Final = 64 * 1024
-#: The page cache keeps what was read at once in pieces as big as this, and forgets none of which a part is to stay:
-#: what is to be forgotten begins this much before what was read last.
+#: The page cache keeps bytes that were read at once in folios of up to this size, and drops only whole folios: the
+#: range to drop begins this much before the bytes that were read last.
 _BIGGEST_FOLIO: Final = 2 << 20
-#: Bytes out of the page cache after which others have their turn; to wake another client costs more than to go on.
+#: Bytes from the page cache after which other streams run; waking another client costs more than continuing.
 _TURN: Final = 8 << 20
 
 
 def diskfile_flow(diskfile: Any, method: str) -> Flow | None:
-    """Whose bytes a disk file's are; None when it was opened by its hash alone."""
+    """The flow of a disk file's bytes; None when it was opened by its hash alone."""
     replication_flow = request_context.current_request().replication_flow
     if replication_flow is not None:
         return replication_flow
@@ -50,7 +50,7 @@ def diskfile_flow(diskfile: Any, method: str) -> Flow | None:
 
 
 class StreamFile:
-    """A file object that a thread reads ahead, when there is one; owns ``file``."""
+    """A file object that a thread reads ahead, if the stream has one; owns ``file``."""
 
     def __init__(self, file: Any, size: int, streams: StreamScheduler, flow: Flow) -> None:
         self._file = file
@@ -58,13 +58,13 @@ class StreamFile:
         self._streams = streams
         self._flow = flow
         self._thread: StreamThread | None = None
-        self._position = self._place = 0  # of what is read next, and of the next step
+        self._position = self._place = 0  # offsets of the next byte, and of the next step
         self._stop = size
         self._block = b""
         self._at = 0
         self._ahead: ThreadStep | None = None
         self._move: tuple[int, int | None] | None = None
-        self._sure = 0  # up to where the page cache has it all
+        self._sure = 0  # up to this offset all bytes are in the page cache
         self._turn = 0
 
     def fileno(self) -> int:
@@ -77,7 +77,7 @@ class StreamFile:
         return int(self._file.tell()) if "read" in self.__dict__ else self._position
 
     def seek(self, offset: int, stop: int | None = None) -> int:
-        """Go to an offset; nothing is read ahead from ``stop`` on."""
+        """Go to an offset; bytes from ``stop`` on are not read ahead."""
         self.__dict__.pop("read", None)
         self._block, self._at, self._ahead = b"", 0, None
         self._position = self._place = offset
@@ -90,7 +90,7 @@ class StreamFile:
         return offset
 
     def read(self, size: int) -> bytes:
-        """The next bytes, ``size`` at most, fewer in the middle too; empty at the end.
+        """Return the next bytes, ``size`` at most, fewer in the middle too; empty at the end.
 
         :raises OSError: of the file
         """
@@ -109,13 +109,13 @@ class StreamFile:
         return data
 
     def check_thread(self) -> None:
-        """Called after each step: a thread may be wanted now."""
+        """Called after each step: the stream may need a thread now."""
         if "read" in self.__dict__ and self._streams.wants_threads():
             del self.__dict__["read"]
             self._position = self._place = self._file.tell()
 
     def drop(self, offset: int, length: int) -> None:
-        """Drop what was read from the page cache, in the thread, since that may wait for other processors."""
+        """Drop bytes that were read from the page cache, in the thread, since that may wait for other processors."""
         begin = max(offset - _BIGGEST_FOLIO, 0) if self._thread is not None or self._sure else offset
         forget = functools.partial(drop_buffer_cache, self.fileno(), begin, offset + length - begin)
         if self._thread is None:
@@ -124,7 +124,7 @@ class StreamFile:
             self._thread.send(forget)
 
     def close(self) -> None:
-        """Close the file, now or when the step under way is over."""
+        """Close the file, now or after the current step."""
         thread, self._thread = self._thread, None
         self._block, self._at, self._ahead = b"", 0, None
         if thread is None:
@@ -137,13 +137,13 @@ class StreamFile:
         return self._thread is not None
 
     def _at_once(self, size: int) -> bytes | None:
-        """The next bytes, when a thread neither has to be asked nor is to be: those in the page cache, the end."""
+        """Return the next bytes if they need no thread: from the page cache, or at the end; else None."""
         wanted = self._thread is not None or self._place < self._sure or self._streams.wants_threads()
         if wanted and self._place < self._stop and (data := self._cached(size)):
             return data
         if self._thread is None and not (wanted and self._join()):
             if not wanted:
-                self.__dict__["read"] = self._file.read  # without a detour
+                self.__dict__["read"] = self._file.read  # from now on directly
             data = self._step(self._taken(), size)
             self._place += len(data)
             return data
@@ -152,7 +152,7 @@ class StreamFile:
     def _next(self) -> bytes:
         thread = self._thread
         if thread is None or (self._place >= self._size and not thread.busy):
-            return self._step(self._taken(), _BEYOND)  # the end of the file: no disk is asked
+            return self._step(self._taken(), _BEYOND)  # the end of the file needs no disk
         call, self._ahead = self._ahead or self._begin(thread), None
         block: bytes = call.wait()
         self._place += len(block)
@@ -161,7 +161,7 @@ class StreamFile:
         return block
 
     def _cached(self, size: int) -> bytes:
-        """The next bytes out of the page cache, without a hand-over; empty when a disk is needed."""
+        """Return the next bytes from the page cache, without a hand-over; empty when a disk is needed."""
         if self._place >= self._sure and not self._is_cached():
             return b""
         data = os.pread(self.fileno(), min(self._sure - self._place, size), self._place)
@@ -172,7 +172,7 @@ class StreamFile:
     def _is_cached(self) -> bool:
         """Whether the page cache has the next step."""
         if self._sure and self._place - self._turn >= _TURN:
-            green.yield_control()  # nobody else had a turn, unless the client was slow
+            green.yield_control()  # other streams may not have run, unless the client was slow
             self._turn = self._place
         size = min(self._stop - self._place, STEP)
         known = page_cache.is_cached(self.fileno(), self._place, size)
@@ -198,18 +198,18 @@ class StreamFile:
 
 
 class DecodedStreamFile(StreamFile):
-    """The same of a :class:`~sluice_middleware.object_server.diskfile.decoded_file.DecodedFile`, which decodes in the
+    """The same for a :class:`~sluice_middleware.object_server.diskfile.decoded_file.DecodedFile`, which decodes in the
     thread.
     """
 
     _file: DecodedFile
 
     def drop_cache(self, *args: Any, **kwargs: Any) -> None:
-        """As of the file."""
+        """As the decoded file does."""
         self._file.drop_cache(*args, **kwargs)
 
     def _cached(self, size: int) -> bytes:
-        """Decoding is for the thread, wherever the stored bytes are."""
+        """Return nothing: the thread decodes, even if the stored bytes are in the page cache."""
         return b""
 
     def _join(self) -> bool:
@@ -223,14 +223,14 @@ class DecodedStreamFile(StreamFile):
 
 
 class StreamReaderMixin(RangeReaderMixin):
-    """For readers of Swift whose ``_fp`` is a :class:`StreamFile`."""
+    """For Swift's readers whose ``_fp`` is a :class:`StreamFile`."""
 
     def can_zero_copy_send(self) -> bool:
-        """The kernel's own way from file to socket is not the thread's."""
+        """Return False: sendfile would bypass the thread."""
         return False
 
     def _drop_cache(self, descriptor: int, offset: int, length: int) -> None:
-        """As of Swift's reader, which tells it after each MiB."""
+        """As Swift's reader, which calls it after each MiB."""
         self._fp.check_thread()
         if not self._keep_cache:
             self._fp.drop(offset, length)

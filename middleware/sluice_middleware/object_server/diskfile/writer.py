@@ -1,13 +1,13 @@
-"""Writing a file under an intent: Swift counts and hashes plain bytes, the disk gets encoded ones.
+"""Writes a file under a requested transform: Swift counts and hashes plain bytes, the disk stores encoded ones.
 
-Theory of operation.  The object server feeds plain pieces; heavy filters get them in batches, each in a thread
-of its own.  ``chunks_finished`` is asked after the last piece and speaks of the plain object.  ``put``
-cuts what was reserved for the plain size off the file, and writes the private entry with Swift's own metadata,
-in the same rename.  When the chain lets everything through (an empty object, one that does not shrink) the file
-is one that stock Swift could have written.
+Theory of operation.  The object server writes plain pieces; heavy filters get them in batches, each in a thread.
+``chunks_finished`` is called after the last piece and returns values of the plain object.  ``put``
+truncates the space that was reserved for the plain size, and writes the private entry with Swift's own metadata,
+in the same rename.  When no filter of the chain applies (an empty object, one that does not shrink), stock Swift
+would have written the same file.
 
-A refusal is told at ``put``, when the body has come.  Said earlier, as 409 before the body, the proxy would
-answer 202 for the whole request; as 5xx it would count against the device.  Until then the bytes are dropped.
+A refusal is raised at ``put``, after the body.  As a 409 before the body, it would make the proxy
+answer 202 for the whole request; as a 5xx it would count against the device.  Until then the bytes are dropped.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ Metadata = MutableMapping[str, str]
 
 
 class _NoHash:
-    """Stands where Swift's writer hashes what it writes, which is not what we are asked for."""
+    """Replaces the MD5 of Swift's writer, which would hash the encoded bytes."""
 
     def update(self, data: bytes) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 def _refuse_stored() -> NoReturn:
-    """Refuse metadata that describe bytes as another node stored them."""
+    """Refuse metadata that describe the stored bytes of another node."""
     raise Refused("these are stored bytes of another node, whose daemons do not run disk files of Sluice")
 
 
 class PlainWriterMixin(BaseDiskFileWriter):  # type: ignore[misc]
-    """For writers of Swift where nothing is encoded and no thread may be wanted: a short object, or metadata."""
+    """For Swift's writers where no filter applies and no thread is needed: a short object, or metadata."""
 
     def put(self, metadata: Metadata) -> None:
-        """As of Swift's writer.
+        """As Swift's writer does.
 
-        :raises Refused: as of :class:`WriterMixin`
+        :raises Refused: as :class:`WriterMixin` does
         """
         if ENTRY in metadata:
             _refuse_stored()
@@ -58,14 +58,14 @@ class PlainWriterMixin(BaseDiskFileWriter):  # type: ignore[misc]
 
 
 class WriterMixin(StreamWriterMixin):
-    """For writers of Swift, replicated and erasure-coded; their ``_upload_size`` is what is in the file."""
+    """For Swift's writers, replicated and erasure-coded; their ``_upload_size`` is the number of bytes in the file."""
 
     _encoder: ChainEncoder | None = None
     _refusal: str = ""
     _transforming = False
 
     def set_encoder(self, encoder: ChainEncoder | None, refusal: str = "") -> None:
-        """Set the encoder, or why there can be none; called before ``open``."""
+        """Set the encoder, or the reason for a refusal; called before ``open``."""
         self._transforming = True
         self._encoder = encoder
         self._refusal = refusal
@@ -77,17 +77,17 @@ class WriterMixin(StreamWriterMixin):
         self._passing = self._ended = False
 
     def open(self) -> Any:
-        """As of Swift's writer; one that refuses needs no file."""
+        """As Swift's writer; without a file when it refuses."""
         return self if self._refusal else super().open()
 
     def close(self) -> None:
-        """As of Swift's writer."""
+        """As Swift's writer does."""
         if self._transforming and self._pending is not None:
             self._pending.kill()
         super().close()
 
     def write(self, chunk: bytes) -> None:
-        """Take the next plain bytes."""
+        """Encode and write the next plain bytes."""
         if not self._transforming:
             super().write(chunk)
             return
@@ -105,7 +105,7 @@ class WriterMixin(StreamWriterMixin):
             self._encode(self._encoder.feed, chunk)
 
     def chunks_finished(self) -> tuple[int, str]:
-        """Size and MD5 of the plain bytes; the encoded ones are all written now."""
+        """Return size and MD5 of the plain bytes; all encoded bytes are written now."""
         if not self._transforming:
             found: tuple[int, str] = super().chunks_finished()
             return found
@@ -113,9 +113,9 @@ class WriterMixin(StreamWriterMixin):
         return self._plain_size, self._plain_etag.hexdigest()
 
     def put(self, metadata: Metadata) -> None:
-        """As of Swift's writer, with the private entry.
+        """As Swift's writer, with the private entry.
 
-        :raises Refused: nothing was stored
+        :raises Refused: the object was not stored
         """
         if ENTRY in metadata:
             _refuse_stored()
@@ -136,7 +136,7 @@ class WriterMixin(StreamWriterMixin):
             del metadata[ENTRY]
 
     def _end(self) -> None:
-        """End the body: all plain bytes have come; may be called again."""
+        """End the body after all plain bytes; may be called again."""
         if self._ended:
             return
         self._ended = True
@@ -149,7 +149,7 @@ class WriterMixin(StreamWriterMixin):
             self._encode(self._encoder.finish)
 
     def _encode_batch(self) -> None:
-        """Store what the thread made of the batch before, and give it this one."""
+        """Write the encoded bytes of the batch before, and hand this one to the thread."""
         self._await()
         encoder = self._encoder
         if encoder is None or self._refusal:

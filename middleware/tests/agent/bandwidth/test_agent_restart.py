@@ -1,4 +1,4 @@
-"""What workers would go on with without their agent: near what was divided, whoever of them asked when."""
+"""Fallback rates of workers without their agent: near the divided rate, whichever worker requested bytes when."""
 
 import asyncio
 import math
@@ -33,7 +33,7 @@ def share(account, rate, ceiling=0.0):
 
 
 class Node:
-    """A limiter, its workers, and the rates that they hold; they ask each 10 ms while they are busy."""
+    """A limiter, its workers, and their rates; busy workers request bytes each 10 ms."""
 
     def __init__(self, workers, *rows, newcomer=None):
         self.now = 0.0

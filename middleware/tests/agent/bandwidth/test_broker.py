@@ -1,4 +1,4 @@
-"""A whole agent between a worker and a real broker, on which somebody divides."""
+"""A whole agent between a worker and a real broker, to which the test publishes shares."""
 
 import asyncio
 import socket
@@ -82,12 +82,12 @@ def test_loads_go_to_the_broker_and_shares_come_from_it(tmp_path):
         line.send(pack(CreditHello("w", PROXY, 1)))
         line.send(pack(Ask((CreditRequest("a", "", GET, 0, 1),))))
         assert (await heard(line, Grant)).rows[0].size == FREE
-        await loads.get()  # a young agent keeps to itself what it hears
+        await loads.get()  # a young agent publishes no load
         line.send(pack(TrafficReport(time.time(), (TrafficSample("a", "", GET, 0, "", 1000, 0.5, 0.0, 0, 0),))))
         while not (load := await loads.get()).rows:
             pass
         assert (load.node, load.rows[0].moved, load.sides) == ("node.1", 1000.0, (PROXY,))
-        # whoever divides goes on each second; the first may come before the agent listens
+        # an allocator publishes each second; the first message may arrive before the agent listens
         rows = (Share(PROXY, "a", "", GET, 0, 40_000.0),)
         told = asyncio.create_task(heard(line, Renegotiate))
         number = 0

@@ -1,4 +1,4 @@
-"""Ceilings that workers know of, before anybody has divided."""
+"""Ceilings that workers report, before an allocator has sent a share."""
 
 import pytest
 
@@ -12,7 +12,7 @@ PIECE = 64 * 1024
 
 
 class Node:
-    """A limiter with a clock, and one worker whose flows want more as soon as they were served."""
+    """A limiter with a clock, and one worker whose flows request more bytes as soon as they got some."""
 
     def __init__(self):
         self.now = 1000.0
@@ -25,7 +25,7 @@ class Node:
         )
 
     def moved(self, ceilings, seconds):
-        """Bytes of each account meanwhile, or :data:`FREE`; ``ceilings`` maps it to what its worker knows."""
+        """Bytes of each account meanwhile, or :data:`FREE`; ``ceilings`` maps it to its worker's ceiling."""
         found = dict.fromkeys(ceilings, 0)
         for account, ceiling in ceilings.items():
             self.ask(account, PIECE, ceiling)
@@ -50,7 +50,7 @@ def node():
 
 
 def about(rate, seconds):
-    """With what a bucket holds at first."""
+    """With the bytes that a bucket holds at the start."""
     return pytest.approx(rate * (seconds + 0.25), rel=0.05)
 
 
@@ -58,7 +58,7 @@ def test_a_reported_ceiling_limits_one_flow_without_an_allocator(node):
     found = node.moved({"a": 2 * MB, "b": 0.0, "c": 5 * MB}, 4.0)
     assert found == {"a": about(2 * MB, 4), "b": FREE, "c": about(5 * MB, 4)}
     assert node.limiter.workers_to_renegotiate() == []
-    assert node.limiter.is_limiting  # so that workers hear each second that the agent lives, and their rates
+    assert node.limiter.is_limiting  # so that workers get their rates each second
 
 
 def test_a_reported_ceiling_bounds_a_newcomer(node):
@@ -96,7 +96,7 @@ def test_an_allocator_that_sends_no_share_for_three_seconds_ends_a_reported_ceil
 
 def test_the_end_of_a_share_releases_a_long_active_flow_at_once(node):
     node.take(Share(PROXY, "a", "", GET, 0, MB, 0.0, MB))
-    node.moved({"a": MB}, 4.0)  # its worker goes on to name the ceiling that was deleted meanwhile
+    node.moved({"a": MB}, 4.0)  # its worker still reports the ceiling that was deleted meanwhile
     node.take()
     assert node.limiter.due_grants(node.now)["w"][0].size == FREE
 

@@ -1,4 +1,4 @@
-"""Who stands where on a node's disks."""
+"""The I/O levels of flows on a node's disks."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ def share(account, rate=-1.0, floor=0.0, priority=4):
 
 
 def look(levels, rows, **moving):
-    """IoLevels by account; each moves (bytes per second, transfers held back)."""
+    """I/O levels by account; each moves (bytes per second, transfers held back)."""
     found = {flow(account): (moved, 1.0, waiting) for account, (moved, waiting) in moving.items()}
     levels.update(Shares("n1", 1, 1, 0.0, tuple(rows)), found)
     return {row.account: row.level for row in levels.updates[STORAGE_NODE].rows}

@@ -1,4 +1,4 @@
-"""The node's limiter: what was divided is what moves, nothing lies idle, and nobody starves."""
+"""The node's limiter: the divided rate moves, no bandwidth is unused, and no flow starves."""
 
 from collections import Counter
 
@@ -31,7 +31,7 @@ def asked(account, size, method=GET):
 
 
 class Node:
-    """A limiter with a clock, and clients that ask again as soon as they were served."""
+    """A limiter with a clock, and clients that request again as soon as they got bytes."""
 
     def __init__(self, *rows, newcomer=None, shortest=0.002, longest=0.05):
         self.now = 1000.0
@@ -70,7 +70,7 @@ class Node:
             self.clients[worker] = account, size, left
 
     def run(self, seconds):
-        """What moved meanwhile."""
+        """The bytes that moved meanwhile."""
         before = self.moved.copy()
         end = self.now + seconds
         while self.now < end:
@@ -92,11 +92,11 @@ def test_each_backlogged_flow_gets_its_rate(rate, size):
     node = Node(share("a", rate), share("b", rate / 2), share("c", rate / 3))
     clients = min(max(int(rate * 0.05 / size), 2), 150)
     if clients * size < rate * 0.02:
-        node.bounds = 0.0005, 0.05  # so few bytes are asked for that they are used up sooner
+        node.bounds = 0.0005, 0.05  # requests so small that they are used up sooner
     for account in "abc":
         node.client(account, size, clients)
     length = 20.0 if rate < 1e6 else 200 * min(clients * size / rate, 0.02)
-    node.run(0.4)  # what the buckets held at first is gone then
+    node.run(0.4)  # the bytes in the buckets at the start are used up then
     moved = node.run(length)
     assert moved["a"] / length == pytest.approx(rate, rel=0.01)
     assert moved["b"] / length == pytest.approx(rate / 2, rel=0.01)
@@ -181,13 +181,13 @@ def test_newcomers_divide_the_newcomer_rate():
     node.client("a", 256 * KIB, 10)
     for name in "bcd":
         node.client(name, 64 * KIB)
-    node.run(0.5)  # what each began with is spent
+    node.run(0.5)  # the bytes in the buckets at the start are spent
     moved = node.run(1.0)
     for name in "bcd":
         assert moved[name] == pytest.approx(2 * MB, rel=0.05)
     node.stop("c")
     node.run(2.0)
-    node.take(share("a", 10 * MB), newcomer=6 * MB)  # who is away has no part any more
+    node.take(share("a", 10 * MB), newcomer=6 * MB)  # idle newcomers have no part any more
     moved = node.run(1.0)
     assert moved["b"] == pytest.approx(3 * MB, rel=0.05) == moved["d"]
 
@@ -336,7 +336,7 @@ events = st.lists(
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(rates, st.booleans()), min_size=1, max_size=4), events, st.floats(0, 1e6))
 def test_grants_never_exceed_what_was_divided(rows, story, newcomer):
-    """No flow gets more than its ceiling, all together no more than the sum, and only what was asked for."""
+    """No flow gets more than its ceiling, all together at most the sum, and only requested bytes."""
     made = [share(str(n), rate, rate * 1.5 if capped else 0.0) for n, (rate, capped) in enumerate(rows)]
     limiter = NodeLimiter()
     limiter.set_shares(shares(*made, newcomer=newcomer), 0.0)
@@ -366,7 +366,7 @@ def test_grants_never_exceed_what_was_divided(rows, story, newcomer):
                 assert sums[row.account] <= top * (now + BURST_SECONDS) + 1
         guests = [account for account in sums if int(account) >= len(made)]
         rows = sum(max(row.rate, MIN_RATE) for row in made)
-        # they share one rate, and each begins with a full bucket of what its part was then
+        # they share one rate, and each starts with a full bucket of its part at that time
         shared = max(newcomer * 1.1, len(guests) * MIN_RATE) * now
         bursts = sum(max(newcomer / number, MIN_RATE) for number in range(1, len(guests) + 1)) * BURST_SECONDS
         assert sums.total() <= (rows * (now + BURST_SECONDS + POOL_SECONDS) + shared + bursts) * (1 + 1e-9) + 1
@@ -390,5 +390,5 @@ def test_no_byte_stays_idle_and_each_flow_gets_its_own_rate_while_any_waits(part
     assert max(extra) - min(extra) <= 0.03 * sum(parts) + 64 * KIB
 
 
-#: A step of the slowest, spread over the time that is looked at.
+#: A step of the slowest flow, spread over the measured time.
 SMALL = 4 * KIB

@@ -1,4 +1,4 @@
-"""From running totals to what a node tells of each second."""
+"""From running totals to a node's load of each second."""
 
 import pytest
 
@@ -139,7 +139,7 @@ def test_a_wall_clock_that_jumps_changes_no_rate(jump):
     node.now += jump
     load = node.second()
     if jump == -1:
-        assert load is None  # this second was told of already
+        assert load is None  # the load of this second was published already
         load = node.second()
         assert moved(load) == [("a", 50.0)]
     else:

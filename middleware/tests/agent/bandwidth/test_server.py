@@ -231,13 +231,13 @@ def test_a_restarted_agent_limits_what_was_limited_before(tmp_path):
         again.open()
         worker = Worker(settings.socket, STORAGE_NODE)
         await worker.hear(PriorityUpdate)
-        again.tick()  # what its workers said until now is not of a whole second
+        again.tick()  # the reports of its workers do not cover a whole second
         assert not again.bus.sent
         worker.ask(asked("a", 1_000_000), asked("b", 1))
         assert {row.account: row.size for row in (await worker.hear(Grant)).rows} == {"b": FREE}
         [row] = (await worker.hear(Grant)).rows
         assert row.account == "a"
-        assert 0 < row.size < 12_500  # nothing was saved up meanwhile
+        assert 0 < row.size < 12_500  # no bytes accumulated meanwhile
         again.server.close()
 
     async def limited():

@@ -1,4 +1,4 @@
-"""Which shares count, and that they outlive the agent."""
+"""Which shares count, and that they stay in force after a restart of the agent."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""How the code of registered filters comes to a node."""
+"""The code of registered filters is fetched to a node."""
 
 import asyncio
 import hashlib

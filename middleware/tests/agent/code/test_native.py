@@ -1,4 +1,4 @@
-"""Native code on a node: tried before it is announced, kept when the newest fails, and what a report says of it."""
+"""Native code on a node: tried before it is announced, kept when the newest revision fails, and reported."""
 
 import asyncio
 import contextlib
@@ -45,7 +45,7 @@ def succeeded(old, code, **more):
 
 
 class Node:
-    """A fetcher over a list of uploads, with trials that say what is in ``verdicts``."""
+    """A fetcher over a list of uploads, with trials whose results are in ``verdicts``."""
 
     def __init__(self, folder, *codes):
         self.store = CodeStore(folder)
@@ -299,7 +299,7 @@ INFO = {"on_put": False, "on_get": True, "changes_content": True}
 
 
 async def reported(url, holds):
-    """The report of the node that ``holds``; every report is announced, so nothing is polled."""
+    """The first report of the node for which ``holds`` is true; each report is announced, so no test polls."""
     store = AsyncStore(url)
     async with store.client.pubsub(ignore_subscribe_messages=True) as news:
         await news.subscribe(store.keys.acks)
@@ -313,7 +313,7 @@ async def reported(url, holds):
 
 
 def settings_in(folder, redis_url):
-    """Of an agent that has a place for code."""
+    """Settings of an agent with a store for code."""
     return Settings(
         "n1",
         redis_url,

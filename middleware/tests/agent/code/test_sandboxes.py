@@ -1,4 +1,4 @@
-"""What an agent finds out of its node's isolated environments."""
+"""An agent's checks of its node's isolated environments."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ def serving(server):
 
 
 class Supervisor(socketserver.StreamRequestHandler):
-    """Answers as ``sluice_sandbox.process.supervisor`` does what it does not know."""
+    """Answers an unknown operation as ``sluice_sandbox.process.supervisor`` does."""
 
     def handle(self):
         told = json.loads(self.rfile.readline())
@@ -52,7 +52,7 @@ def test_a_supervisor_that_is_not_there_is_said(tmp_path):
 
 
 class Engine(BaseHTTPRequestHandler):
-    """Answers a ping with what the server was told."""
+    """Answers a ping with the status that the server was given."""
 
     def do_GET(self):
         self.send_response(self.server.status if self.path == "/_ping" else 404)
@@ -67,7 +67,7 @@ class Engine(BaseHTTPRequestHandler):
 
 
 class UnixServer(socketserver.UnixStreamServer):
-    """HTTP over a unix socket."""
+    """HTTP over a Unix socket."""
 
 
 @pytest.mark.parametrize(("status", "wrong"), [(200, ""), (500, "the docker engine answers 500")])
@@ -87,7 +87,7 @@ def test_an_engine_works_when_it_answers_a_ping(tmp_path, local, status, wrong):
 def test_an_engine_that_is_not_there_is_said(tmp_path):
     assert "no docker engine at" in check_docker(f"unix://{tmp_path}/nothing.sock")
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # bound, but nobody listens
+        taken.bind(("127.0.0.1", 0))  # bound, but not listening
         assert "no docker engine at `127.0.0.1`" in check_docker(f"tcp://127.0.0.1:{taken.getsockname()[1]}")
 
 

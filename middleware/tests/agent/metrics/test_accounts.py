@@ -1,4 +1,4 @@
-"""What an agent writes of the accounts of its node, and what it answers to who asks for all of them."""
+"""An agent writes the accounts of its node, and reports for requests of all accounts."""
 
 import asyncio
 
@@ -20,7 +20,7 @@ def run(story):
 
 
 class Scene:
-    """An agent and a reader, which is asked ``asked`` times."""
+    """An agent and a reader, which has got ``asked`` requests."""
 
     def __init__(self, store, mine):
         self.store = store

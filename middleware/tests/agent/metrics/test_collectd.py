@@ -1,4 +1,4 @@
-"""Node metrics: what CollectD says, as batches; and a real CollectD that says it to a real broker."""
+"""Node metrics: CollectD's values as batches; and a real CollectD that sends them to a real broker."""
 
 import asyncio
 import json
@@ -159,7 +159,7 @@ def test_a_real_collectd_is_heard_through_a_real_broker_over_tls(tmp_path):
         consumer.start()
         await consumer.settled()
         agent = asyncio.create_task(Agent(options).run())
-        daemon.start()  # not before the exchange is there: CollectD would lose its channel, and pause
+        daemon.start()  # not before the exchange exists: CollectD would lose its channel, and pause
         try:
             async with asyncio.timeout(LIMIT):
                 await enough.wait()
@@ -175,7 +175,7 @@ def test_a_real_collectd_is_heard_through_a_real_broker_over_tls(tmp_path):
         RedisServer(free_port(), tmp_path / "redis", tied=True) as redis,
         SecureRabbit(ports, free_port(), tmp_path / "rabbit", Authority(tmp_path / "ca"), tied=True) as rabbit,
     ):
-        # librabbitmq looks for names in certificates, and finds no address
+        # librabbitmq checks names in certificates, and finds no address
         url = rabbit.secure_url.replace(f"@{HOST}", "@localhost")
         daemon = CollectdDaemon(tmp_path / "collectd", "node.1", url, interval=1, links=("lo",), tied=True)
         batches = asyncio.run(story(redis, rabbit, daemon))

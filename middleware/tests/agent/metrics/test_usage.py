@@ -1,4 +1,4 @@
-"""The agent and its usage reader, which a script stands for."""
+"""The agent and its usage reader, replaced by a script."""
 
 import asyncio
 import dataclasses
@@ -44,7 +44,7 @@ class Bus:
 
 
 class NoAccounts:
-    """For what a script wrote."""
+    """Accounts of a script, which has none."""
 
     def __init__(self):
         self.answers = asyncio.Queue()
@@ -144,7 +144,7 @@ def test_an_agent_that_ends_while_a_reader_is_ended_leaves_nothing_behind(tmp_pa
             await task
 
     run(story())
-    gc.collect()  # what was left behind is reported when it is collected
+    gc.collect()  # unclosed resources are reported when they are collected
 
 
 def test_an_interpreter_that_is_not_there_is_tried_again(tmp_path, caplog):
@@ -157,7 +157,7 @@ def test_an_interpreter_that_is_not_there_is_tried_again(tmp_path, caplog):
         task.cancel()
 
     run(story())
-    assert "nothing is measured of what is stored" in caplog.text
+    assert "the usage reader failed" in caplog.text
 
 
 def test_the_period_is_a_second_at_least():

@@ -1,4 +1,4 @@
-"""A worker that comes again while its old connection still has something to say."""
+"""A worker that reconnects while its old connection still has unread messages."""
 
 import asyncio
 import socket
@@ -46,7 +46,7 @@ def test_counters_of_a_replaced_connection_are_ignored(tmp_path):
             new.send(hello("B", "C"))
             await until(lambda: len(arrived) == 2)
             old.send(counters(1000, 7))
-            await asyncio.get_running_loop().run_in_executor(None, old.recv, 1)  # it hung up
+            await asyncio.get_running_loop().run_in_executor(None, old.recv, 1)  # the agent closes it
             new.send(counters(8, 1))
             await until(lambda: any(one.rows for one in totals._workers.values()))
             found = totals.close_window(1.0)

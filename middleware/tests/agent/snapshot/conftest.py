@@ -1,4 +1,4 @@
-"""Agents that look more often whether something but Redis has changed."""
+"""Agents that check more often for changes outside Redis."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""An agent whose Redis is watched by a Sentinel: it goes along, and does not swallow that changes were lost."""
+"""An agent whose Redis is watched by a Sentinel: it follows a failover, and reports lost changes."""
 
 import asyncio
 import contextlib
@@ -36,7 +36,7 @@ def trio(tmp_path):
 
 
 async def patiently(ask):
-    """What ``ask`` answers as soon as Redis does."""
+    """The result of ``ask`` as soon as Redis answers."""
     while True:
         try:
             return await ask()
@@ -77,7 +77,7 @@ async def synced(first, second, sentinel):
 
 
 async def cut(first, second):
-    """Keep what is written from now on from reaching the second Redis."""
+    """Keep later writes from reaching the second Redis."""
     replica, master = AsyncStore(second.url), AsyncStore(first.url)
     await replica.client.config_set("masterauth", "wrong")
     await master.client.execute_command("CLIENT", "KILL", "TYPE", "replica")

@@ -1,4 +1,4 @@
-"""An agent against a real Redis: catching up, being cut off, and a Redis that forgot."""
+"""An agent against a real Redis: catching up, a lost connection, and a Redis that lost its data."""
 
 import asyncio
 from functools import partial
@@ -14,7 +14,7 @@ from sluice_core.testing import assignment
 
 @pytest.fixture
 def node(redis_server, tmp_path):
-    """How to start an agent of one node, again and again."""
+    """A function that starts an agent of one node, any number of times."""
     return partial(running, redis_server.url, tmp_path)
 
 

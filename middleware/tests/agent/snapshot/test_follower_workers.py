@@ -1,4 +1,4 @@
-"""An agent and the Swift workers of its node, which read what it took from a real Redis."""
+"""An agent and the Swift workers of its node, which read the snapshot that it took from a real Redis."""
 
 import asyncio
 import threading
@@ -15,7 +15,7 @@ from sluice_core.messages.nodes import Counters
 
 @pytest.fixture
 def node(redis_server, tmp_path):
-    """How to start an agent of one node, again and again."""
+    """A function that starts an agent of one node, any number of times."""
     return partial(running, redis_server.url, tmp_path)
 
 
@@ -25,7 +25,7 @@ def test_a_filter_that_a_worker_lacks_is_refused_until_the_worker_has_gone(store
         path = tmp_path / "agent.sock"
         async with node(socket=str(path)) as agent:
             await reported(redis_server.url, at_epoch(1))
-            assert agent.writer.count == 1  # nobody there who could lack it
+            assert agent.writer.count == 1  # without workers no filter is missing
             able = await worker(path, "noop", name="able", pid=1)
             poor = await worker(path, "compression", name="poor", pid=2)
             report = await reported(redis_server.url, lambda report: report.refused)
@@ -78,10 +78,10 @@ def test_an_agent_that_begins_with_a_replacement_waits_for_workers_to_come(
         store.forget_node("n1")
         async with node(socket=str(path), replace_wait=20.0) as agent:
             await until(lambda: agent.writer.position.epoch == 1)
-            assert agent.workers.count == 0  # one that reads the old snapshot has not come again yet
+            assert agent.workers.count == 0  # the worker with the old snapshot has not reconnected yet
             connection = await worker(path, "noop")
             await reads_on(connection, "the old one")
-            await asyncio.sleep(0.6)  # longer than workers take to come
+            await asyncio.sleep(0.6)  # longer than workers take to reconnect
             assert store.nodes() == []
             await reads_on(connection, agent.writer.snapshot_id)
             report = await reported(redis_server.url, at_epoch(1))
@@ -153,7 +153,7 @@ def test_a_thread_is_waited_for_however_often_its_task_is_cancelled():
                 task.cancel()
                 await asyncio.sleep(0.01)
             assert not task.done()
-        finally:  # a loop that closes waits for its threads
+        finally:  # closing a loop waits for its threads
             may_end.set()
         with pytest.raises(asyncio.CancelledError):
             await task

@@ -1,4 +1,4 @@
-"""An agent against a real Redis: groups change, agents restart, and what they refuse."""
+"""An agent against a real Redis: groups change, agents restart and refuse assignments."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ LOGS = Target("container", "group", "logs")
 
 @pytest.fixture
 def node(redis_server, tmp_path):
-    """How to start the agent of one node, again and again."""
+    """A function that starts the agent of one node, any number of times."""
 
     @contextlib.asynccontextmanager
     async def start():
@@ -40,7 +40,7 @@ def node(redis_server, tmp_path):
 
 @pytest.fixture
 def in_force(tmp_path):
-    """What a worker finds for a path."""
+    """The assignments that a worker finds for a path."""
 
     def find(path):
         reader = SnapshotReader(tmp_path / "snapshot")
@@ -79,7 +79,7 @@ async def at_epoch(url, epoch):
 
 
 def gold(*members, of=()):
-    """What makes ``members`` those of the group, of whom ``of`` were."""
+    """The change that sets the group's ``members``, which were ``of`` before."""
     puts, drops = Group("gold", members=members).changes_from(Group("gold", members=of))
     return {"entries": puts, "entry_drops": drops}
 
@@ -140,7 +140,7 @@ def test_a_snapshot_of_an_agent_without_groups_is_loaded_again(store, node, redi
 
 
 def _as_of_an_old_agent(folder):
-    """The same epoch, without anything of the registry."""
+    """The same epoch, without any data of the registry."""
     writer = SnapshotWriter(folder)
     writer.open()
     with writer._environment.begin(write=True) as transaction:

@@ -1,4 +1,4 @@
-"""A Redis that lost the last changes and went on: noticed also when its epoch is as large again; adopted as told."""
+"""A Redis that lost the last changes and continued: detected also at an equal epoch; adopted as configured."""
 
 import asyncio
 import contextlib
@@ -35,7 +35,7 @@ async def agent_of(url, folder, **options):
 
 
 async def reported(url, state, epoch):
-    """The node's report as soon as it says so."""
+    """The node's first report with this state."""
     store = AsyncStore(url)
     while True:
         for report in await store.nodes():
@@ -70,7 +70,7 @@ def test_changes_that_were_lost_and_replaced_by_others_are_noticed(store, redis_
             commit(store, "d")
             await reported(url, "ok", 4)
             fail_over(store, 3, assignments=("d.0",), cut=cut)
-            for number in range(more):  # before the agent can look
+            for number in range(more):  # before the agent can read them
                 commit(store, f"n{number}")
             report = await reported(url, "stale_history", 4)
             assert "another change 4" in report.detail

@@ -1,4 +1,4 @@
-"""What readers see of a snapshot, and what they do when there is none to trust."""
+"""Readers of a snapshot, also without a valid one."""
 
 import os
 import subprocess
@@ -49,7 +49,7 @@ def reader(writer):
 
 
 def in_another_process(code, *arguments):
-    """Run ``code`` in a fresh interpreter with our packages; its exit code and output."""
+    """Run ``code`` in a fresh interpreter with Sluice's packages; return its exit code and output."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     done = subprocess.run(
         [sys.executable, "-c", code, *map(str, arguments)], env=env, capture_output=True, text=True, timeout=60
@@ -144,7 +144,7 @@ def test_a_snapshot_that_nobody_wrote_is_not_read_again(writer, reader, monkeypa
     reads = []
     known = reader._read_uploads
     monkeypatch.setattr(reader, "_read_uploads", lambda: (reads.append(1), known()))
-    for epoch, expected in enumerate((1, 2), start=2):  # opening one is followed by a second look
+    for epoch, expected in enumerate((1, 2), start=2):  # opening one is followed by a second check
         for _ in range(3):
             reader.refresh()
         assert len(reads) == expected + 1
@@ -168,7 +168,7 @@ def test_a_replaced_generation_is_noticed_and_the_old_one_serves_until_then(writ
 
 
 def _rebuilt(writer, contents):
-    """A writer that found nothing usable in the folder and so made a new generation."""
+    """A writer that found no usable snapshot in the folder and so wrote a new generation."""
     (writer.folder / "current").rename(writer.folder / "hidden")
     writer.close()
     again = SnapshotWriter(writer.folder, boot="boot1")

@@ -1,4 +1,4 @@
-"""What a writer keeps, whatever happens to it."""
+"""The snapshot survives each failure of its writer."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""A worker's line to its agent about credit, over a real socket: who pays, who waits, and what without an agent."""
+"""A worker's connection to its agent for credit, over a real socket: charges, waits, and the agent's absence."""
 
 import logging
 import time
@@ -20,7 +20,7 @@ KB = 1024
 
 @pytest.fixture
 def often(monkeypatch):
-    """Those that wait look at the clock of the test often."""
+    """Let waiters check the clock of the test often."""
     monkeypatch.setattr(wait_queue, "_LOOK", 0.002)
 
 
@@ -54,7 +54,7 @@ def test_waiters_are_served_in_order_and_never_beyond_the_credit(agent, line):
     assert sum(row.size for row in agent.requests()) >= 61 * KB
     agent.send(Grant((CreditGrant("AUTH_a", "", "GET", 0, 60 * KB, 1e6),)))
     agent.wait_until(lambda: passed)
-    assert not there  # it would have fitted, but came later than the other's first piece
+    assert not there  # there was credit for it, but it came after the other's first piece
     agent.send(Grant((CreditGrant("AUTH_a", "", "GET", 0, KB, 1e6),)))
     agent.wait_until(lambda: there)
     assert (passed, there) == ([60 * KB], [KB])
@@ -191,7 +191,7 @@ def test_transfers_keep_the_last_rate_while_the_agent_is_away(agent, line, clock
 
 
 def test_a_detached_transfer_wakes_when_its_account_has_filled(agent, path, monkeypatch):
-    monkeypatch.setattr(wait_queue, "_LOOK", 6 * LIMIT)  # nobody looks meanwhile
+    monkeypatch.setattr(wait_queue, "_LOOK", 6 * LIMIT)  # no waiter checks meanwhile
     agent.answer = lambda row: CreditGrant(*row[:4], row.size, 1e6)
     line = CreditClient(path, PROXY)
     line.tick()
@@ -212,7 +212,7 @@ def test_a_detached_transfer_wakes_when_its_account_has_filled(agent, path, monk
 
 
 def test_waiters_continue_at_once_when_the_agent_dies(agent, path, monkeypatch):
-    monkeypatch.setattr(wait_queue, "_LOOK", 6 * LIMIT)  # nobody looks meanwhile
+    monkeypatch.setattr(wait_queue, "_LOOK", 6 * LIMIT)  # no waiter checks meanwhile
     agent.answer = lambda row: CreditGrant(*row[:4], row.size, 1e6)
     line = CreditClient(path, PROXY)
     line.tick()

@@ -1,4 +1,4 @@
-"""What a worker tells its agent over the line for credit, and hears of it beside credit."""
+"""The messages of a worker and its agent besides credit, on the same connection."""
 
 import os
 
@@ -98,7 +98,7 @@ def test_a_long_report_is_split_into_messages(agent, line):
     for flow in flows:
         line.open(flow)
     seen = {}
-    for _ in range(50):  # a full socket is no loss: what it did not take comes with the next tick
+    for _ in range(50):  # a full socket loses nothing: the next tick sends the rest
         line.tick()
         agent.wait_briefly()
         seen = {row.account for row in agent.samples()}

@@ -1,4 +1,4 @@
-"""Bodies that pay before they pass, at a proxy and at an object server before a Swift in memory."""
+"""Bodies are charged before they pass, at a proxy and at an object server before a Swift in memory."""
 
 import io
 import logging
@@ -39,7 +39,7 @@ def agent(tmp_path):
 
 
 def lined(one, agent, tmp_path, side, server=""):
-    """Give a regulator a line of its own to the agent."""
+    """Give a limiter a connection of its own to the agent."""
     one.client = CreditClient(os.path.relpath(tmp_path / "agent.sock"), side, server)
     one.client.tick()
     return one.client
@@ -68,7 +68,7 @@ def node(stand, tmp_path, agent):
 
 
 def told(agent, *lines):
-    """Totals by flow and device, as the agent heard last."""
+    """Totals by flow and device in the agent's last report."""
     for line in lines:
         line.tick()
     agent.wait_briefly()
@@ -209,7 +209,7 @@ def test_the_storage_policy_comes_from_header_or_infocache(stand, agent, known, 
     put(stand, env=env)
     stand("GET", PATH, env=env)
     flows = {flow for flow, _ in told(agent, stand.proxy.limiter.client)}
-    # the container of a PUT is looked at, whoever asks
+    # the container of a PUT is requested in any case
     known_late = {Flow("AUTH_a", PUT, 0)} if known == "nothing" else set()
     assert {flow.policy for flow in flows - known_late} == {ANY_POLICY if known == "nothing" else 2}
 
@@ -307,7 +307,7 @@ def test_a_range_is_reported_as_requested(header, span):
 
 
 class Paid:
-    """A transfer that only notes."""
+    """A transfer that only records calls."""
 
     account = TokenAccount(ONE)
 

@@ -1,4 +1,4 @@
-"""Uploads at an object server, which are counted and not held back: by its own input where that counts too."""
+"""Uploads at an object server, which are counted and not held back: by the server's own input if that counts."""
 
 import io
 import os
@@ -18,7 +18,7 @@ TARGET = ("AUTH_a", "c", "o")
 
 
 class NoPolicies:
-    """What policies say of any object."""
+    """Policies without any rule for an object."""
 
     own_account = frozenset()
     bounded = False
@@ -36,7 +36,7 @@ def regulator(agent, path):
 
 
 def counted(agent, line):
-    """What the agent heard last: bytes, and transfers that are open."""
+    """The agent's last report: bytes, and open transfers."""
     line.tick()
     agent.wait_briefly()
     rows = [
@@ -46,7 +46,7 @@ def counted(agent, line):
 
 
 class Counting:
-    """A server's own input, which knows how far it was read."""
+    """A server's own input, which counts the bytes read."""
 
     def __init__(self, body):
         self._body = io.BytesIO(body)
@@ -67,7 +67,7 @@ def test_an_upload_is_counted_by_the_position_of_the_servers_input(regulator, ag
     assert counted(agent, regulator.client) == (100_000, 1)
     source.read(5)
     transfer.close()
-    source.read()  # what a server throws away is nobody's
+    source.read()  # bytes that a server discards are not counted
     assert counted(agent, regulator.client) == (100_005, 0)
     objects = [(one.oid, one.method) for used in agent.received(TrafficReport) for one in used.objects]
     assert objects == [("c/o", "PUT")] * 2

@@ -1,4 +1,4 @@
-"""Bodies that are lists, as small objects out of the cache are: free ones stay so, others pay in pieces."""
+"""Bodies that are lists, as those of small objects from the cache: unlimited ones stay lists, others pass in pieces."""
 
 import os
 
@@ -21,7 +21,7 @@ WHOLE = b"".join(BODY)
 
 
 class Body(list):
-    """A list that wants to be closed."""
+    """A list that must be closed."""
 
     closed = 0
 
@@ -71,7 +71,7 @@ def taken(agent, body):
 
 
 def known(agent, regulator, answer):
-    """Have the flow known to the worker."""
+    """Make the flow known to the worker."""
     agent.answer = answer
     transfer = regulator.client.open(FLOW)
     agent.join(green.start_green(transfer.acquire, 1))

@@ -1,4 +1,4 @@
-"""Pieces that pass in parts: the bytes of downloads and uploads are the same, in their order, whatever the parts."""
+"""Pieces that pass in parts: the bytes of downloads and uploads are the same, in their order, for any parts."""
 
 import io
 import itertools
@@ -30,7 +30,7 @@ turns = st.lists(st.integers(1, 30), min_size=1, max_size=12)
 
 
 class Turns:
-    """A transfer that lets so many bytes pass each time, again and again, and notes what it was asked for."""
+    """A transfer that lets this many bytes pass each time, and records the requested sizes."""
 
     account = TokenAccount(FLOWS[GET])
 
@@ -143,7 +143,7 @@ def test_filters_over_a_split_input_see_its_end():
 
 @pytest.fixture
 def stand(tmp_path, path, agent, monkeypatch):
-    """Each piece that waits passes in parts of 2000 bytes."""
+    """A stack in which each waiting piece passes in parts of 2000 bytes."""
     monkeypatch.setattr(wait_queue, "_SOON", 2000 / 20 / 3e6)
     for flow in FLOWS.values():
         agent.set_rate(flow, 3e6)
@@ -158,7 +158,7 @@ def stand(tmp_path, path, agent, monkeypatch):
 
 
 def ask(stand, agent, method, body=b"", **headers):
-    """The answer, through what checks that WSGI is kept, with its pieces."""
+    """The response through a WSGI checker, with its pieces."""
     env = Request.blank(PATH, method=method, body=body, headers=headers).environ
     env |= {"SCRIPT_NAME": "", "wsgi.run_once": False}
     found = {}

@@ -1,4 +1,4 @@
-"""Short bodies: counted as a whole and untouched, unless something may hold them back."""
+"""Short bodies: counted as a whole and not wrapped, unless an objective may limit them."""
 
 import io
 import os
@@ -20,7 +20,7 @@ ENV = {"PATH_INFO": "/sda1/0/AUTH_a/c/o"}
 
 
 class Nothing:
-    """What policies say of an object."""
+    """Policies without any rule for an object."""
 
     bounded = False
     own_account = frozenset()
@@ -47,7 +47,7 @@ def agent(tmp_path):
 
 @pytest.fixture(params=[PROXY, STORAGE_NODE])
 def limiter(request, agent, tmp_path):
-    """One whose account of GETs is free."""
+    """A limiter whose account of GETs is unlimited."""
     made = BandwidthLimiter("x", request.param, None)
     made.client = CreditClient(os.path.relpath(tmp_path / "agent.sock"), request.param)
     made.client.tick()
@@ -77,7 +77,7 @@ def reports(agent, limiter):
 
 
 def moved(agent, limiter, flow):
-    """Bytes of a flow as the agent heard last."""
+    """Bytes of a flow in the agent's last report."""
     rows = [row for one in reports(agent, limiter) for row in one.rows if row.flow == flow]
     return rows[-1].moved
 
@@ -127,7 +127,7 @@ def test_a_flow_that_nobody_has_heard_of_is_a_transfer_first(limiter):
 
 
 class Input:
-    """A server's own input, which knows how far it was read."""
+    """A server's own input, which counts the bytes read."""
 
     position = 0
 
@@ -152,7 +152,7 @@ def test_objects_that_passed_at_once_are_reported_by_name(limiter, agent):
 
 
 def upload(limiter, size, length=None):
-    """What Swift sees as input of an upload; an account of uploads is free from the second one on."""
+    """The input that Swift reads; an account of uploads is unlimited from the second upload on."""
     announced = str(size if length is None else length)
     env = {**ENV, "REQUEST_METHOD": "PUT", "wsgi.input": io.BytesIO(b"x" * size), "CONTENT_LENGTH": announced}
     made = limiter.throttle_upload(env, TARGET, Nothing())
@@ -162,7 +162,7 @@ def upload(limiter, size, length=None):
 
 @pytest.fixture
 def proxy_limiter(limiter, agent):
-    """One that has seen an upload of a byte."""
+    """A limiter that has seen an upload of one byte."""
     first = upload(limiter, 1)
     assert first.read() == b"x"
     first.close()

@@ -1,4 +1,4 @@
-"""Many transfers of one flow below a low rate: each has its turn before its patience ends, and nothing is exceeded."""
+"""Many transfers of one flow at a low rate: each has its turn before its patience ends, and the rate is kept."""
 
 import itertools
 import time
@@ -25,10 +25,10 @@ BEAT = 0.25
 
 
 class Crowd:
-    """Readers of long objects, of one worker, whose clock goes on with each grant."""
+    """Readers of long objects in one worker, whose clock advances with each grant."""
 
     def __init__(self, path, side, monkeypatch):
-        monkeypatch.setattr(wait_queue, "_LOOK", 0.1)  # they look at the clock of the test often
+        monkeypatch.setattr(wait_queue, "_LOOK", 0.1)  # they check the clock of the test often
         self.agent = FakeAgent(path, grant_nothing)
         self.clock = Clock()
         self.line = CreditClient(path, side, clock=self.clock)
@@ -38,7 +38,7 @@ class Crowd:
         self.given = 0
 
     def read(self, pieces=(), ceiling=0.0):
-        """One more reader; when it had its turns, and how many bytes each time."""
+        """Add a reader; it records when it had its turns, and how many bytes each time."""
         transfer = self.line.open(FLOW, ceiling=ceiling)
         body = ThrottledBody(pieces or itertools.repeat(PIECE), transfer)
         turns = [(self.clock.now, 0)]
@@ -58,7 +58,7 @@ class Crowd:
         return self.line._queues[FLOW]
 
     def grant(self, size, rate):
-        """The agent gives, and whoever is served goes on."""
+        """Grant credit; served readers continue."""
         self.given += size
         self.agent.send(Grant((CreditGrant("AUTH_a", "", GET, 0, size, rate),)))
         self.settled(lambda: self.line._heard == self.clock.now)

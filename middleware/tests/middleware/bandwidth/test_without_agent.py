@@ -1,4 +1,4 @@
-"""A worker whose agent is away: flows that it never had, and what may be owed."""
+"""A worker without its agent: flows without an earlier rate, and the limits of debt."""
 
 import pytest
 from tests.support.middleware.credit_agent import acquire_in_background, grant_all, grant_free, grant_nothing
@@ -32,7 +32,7 @@ def told(agent, line, **alone):
 
 
 def passed(agent, line, flow, clock, seconds=4.0, ceiling=0.0):
-    """Bytes that pass in so many seconds when as many as possible are to."""
+    """The bytes that pass in this many seconds, with requests for as many as possible."""
     transfer = line.open(flow, ceiling=ceiling)
     account = transfer.queue.account
     found = 0
@@ -113,7 +113,7 @@ def test_a_waiting_new_transfer_uses_the_fallback_rate_when_the_agent_dies(agent
     agent.join(thread)
 
 
-# -- what is owed ---------------------------------------------------------------------------------------
+# -- debt ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("rate", "most"), [(0.0, 64 * KB), (10.0 * KB, 64 * KB), (MB, MB)])

@@ -1,4 +1,4 @@
-"""Two nodes, any order of things: nobody reads what is older than the last write it has heard of."""
+"""Two nodes, any order of events: no client reads data older than the last write that the node knows."""
 
 import contextlib
 import shutil
@@ -22,7 +22,7 @@ STEPS = st.tuples(
 
 
 class Model:
-    """Each body, and each metadata value, is the number of the write that made it; 0 is nothing."""
+    """Each body, and each metadata value, is the number of the write that made it; 0 before the first."""
 
     def __init__(self, folder):
         self.disks = Disks()
@@ -65,7 +65,7 @@ class Model:
         self.heard[node] = self.version
 
     def check(self, node, reply):
-        """What was read is as new as what was heard of."""
+        """Check that the read data are as new as the last known write."""
         if reply.code == 404:
             assert PATH not in self.disks.objects
         else:

@@ -14,7 +14,7 @@ BODY = b"x" * 1000
 def stack(tmp_path, monkeypatch):
     monkeypatch.setattr(CacheStore, "sweep", lambda store: None)  # a thread that would outlive the test
     made = ProxyStack(tmp_path, cache_dir=str(tmp_path / "cache"), cache_alone=True)
-    made.proxy.handler.cache.store_later = made.proxy.handler.cache.store_now  # at once: tests do not wait
+    made.proxy.handler.cache.store_later = made.proxy.handler.cache.store_now  # at once, so that tests need not wait
     made.set_policies(
         assignment("p.1", keyword="caching", stage=50),
         assignment("p.2", keyword="prefetch", stage=45, params={"ahead": 4, "max_size": 2000}),
@@ -30,7 +30,7 @@ def store(stack, *names, body=BODY):
 
 
 def read(stack, name, **headers):
-    """Read an object as a client, and let what that starts come to its end; what Swift was asked for."""
+    """Read an object as a client, and wait for the reads that it starts; return Swift's requests."""
     assert stack("GET", f"/v1/AUTH_a/c/{name}", **headers).status_int in (200, 206, 404)
     for _ in range(20):
         green.yield_control()
@@ -50,7 +50,7 @@ def test_what_follows_three_reads_in_order_is_read_ahead_and_then_found_in_the_c
     assert third[:2] == [("GET", NAMES[2]), ("LIST", "/v1/AUTH_a/c")]
     assert third[2:] == [("GET", name) for name in NAMES[3:7]]
     assert read(stack, NAMES[3]) == []
-    more = read(stack, NAMES[4])  # half of what was read ahead is left
+    more = read(stack, NAMES[4])  # half of the objects read ahead are left
     assert more == [("LIST", "/v1/AUTH_a/c"), *(("GET", name) for name in NAMES[7:9])]
     asked = [seen for name in NAMES[5:] for seen in read(stack, name) if seen[0] == "GET"]
     assert asked == [("GET", name) for name in NAMES[9:]]

@@ -45,7 +45,7 @@ def keep(store, number, size=1000, body=None):
 
 
 def read(store, number):
-    """The body, None when it is not (any longer) there."""
+    """The body, None when the store does not have it."""
     entry = store.table.find(key(number))
     content = entry and store.files.open(entry.key, entry.serial)
     if content is None:
@@ -94,7 +94,7 @@ def test_the_index_counts_and_finds_many_entries(tmp_path):
     assert sum(1 for _ in table.entries()) == 499
     table.recount()
     assert table.used == 4_990
-    table.close()  # nothing holds the memory
+    table.close()  # no view holds the memory
 
 
 def test_a_full_bucket_evicts_its_least_worthy_entry(tmp_path):
@@ -134,7 +134,7 @@ def test_an_object_larger_than_the_store_is_not_kept(tmp_path):
 
 @pytest.mark.parametrize(("policy", "stays", "goes"), [(LRU, 2, 1), (LFU, 1, 2)])
 def test_the_cache_policy_decides_which_object_is_evicted(tmp_path, monkeypatch, policy, stays, goes):
-    monkeypatch.setattr(cache_store, "_FEWEST", 8)  # so that everything is looked at
+    monkeypatch.setattr(cache_store, "_FEWEST", 8)  # so that all entries are checked
     monkeypatch.setattr(cache_store, "_BYTES_PER_PLACE", 1 << 20)
     store = opened(tmp_path, limit=25_000, policy=policy)
     keep(store, 1, size=9000)

@@ -1,4 +1,4 @@
-"""What a client gets from a proxy that caches, and what the disks are asked for meanwhile."""
+"""The responses of a caching proxy, and its requests to the disks."""
 
 import time
 
@@ -23,14 +23,14 @@ def worker(disks, tmp_path):
 
 
 def asked(disks):
-    """What the disks were asked for since the last time."""
+    """The requests to the disks since the last call."""
     seen = [method for method, _ in disks.seen]
     disks.seen.clear()
     return seen
 
 
 def fill(worker, disks, body=BODY, **headers):
-    """An object that was written, read, and is kept for sure."""
+    """An object that was written and read, and is certainly cached."""
     assert worker.request("PUT", body=body, **headers).code == 201
     assert worker.get() == body
     asked(disks)
@@ -92,7 +92,7 @@ def goes_past(headers, reply):
 
 
 def without_boundary(reply):
-    """Headers and body, with the one random thing in them replaced."""
+    """Headers and body, with the random boundary replaced."""
     kind = reply.headers.get("Content-Type")
     body = b"".join(reply.body)
     if kind and "boundary=" in kind:
@@ -170,7 +170,7 @@ def test_strict_mode_validates_each_hit_with_all_replicas(disks, tmp_path):
     assert [worker.get() for _ in range(3)] == [BODY] * 3
     assert asked(disks) == ["GET", "HEAD", "HEAD"]
     disks.asleep[PATH] = disks.objects[PATH]
-    disks.objects[PATH] = Stored(b"new", {"Content-Type": "text/plain"}, "1700000009.00000")  # by whom, nobody told
+    disks.objects[PATH] = Stored(b"new", {"Content-Type": "text/plain"}, "1700000009.00000")  # a write without a report
     seen = worker.request("HEAD", x_newest="true").headers["Content-Length"]
     assert seen == "3"
     disks.asleep.clear()
@@ -213,7 +213,7 @@ def test_an_answer_of_a_stale_replica_is_not_kept(worker, disks):
     worker.request("PUT", body=b"old")
     disks.asleep[PATH] = disks.objects[PATH]
     worker.request("PUT", body=b"new")
-    assert worker.get() in (b"old", b"new")  # Swift's own answer, whichever replica gave it
+    assert worker.get() in (b"old", b"new")  # Swift's own response, from any replica
     disks.asleep.clear()
     assert [worker.get() for _ in range(2)] == [b"new"] * 2
 
@@ -284,7 +284,7 @@ def test_objects_encrypted_below_the_cache_are_never_kept(worker, disks, tmp_pat
 
 
 def keymaster(worker):
-    """Swift's keymaster to the right of us: it leaves its mark in the environment."""
+    """Swift's keymaster to the right: it leaves its mark in the environment."""
     app = worker.app
 
     def marking(env, start_response):

@@ -1,4 +1,4 @@
-"""What the processes of a node share about writes: marks and journal."""
+"""The shared state of a node's processes about writes: marks and journal."""
 
 import os
 
@@ -60,7 +60,7 @@ def test_every_write_changes_the_token_and_a_begun_one_makes_it_odd(marks):
 def test_the_newest_write_is_remembered_whatever_the_order(marks):
     assert marks.newest(ONE) == 0
     marks.end(ONE, 100)
-    marks.end(ONE, 90)  # from a proxy whose clock is behind; Swift keeps the other one too
+    marks.end(ONE, 90)  # from a proxy whose clock is behind; Swift also keeps the other write
     marks.begin(ONE)
     marks.end(ONE, ENDED)
     assert marks.newest(ONE) == 100
@@ -150,7 +150,7 @@ def test_no_write_is_lost_when_the_agent_rotates_the_journal(tmp_path, marks, mo
         if number % 5 == 0:
             heard += reader.read()
     heard += reader.read()
-    last_said = list(dict.fromkeys(reversed(heard)))[::-1]  # a late one is in both files
+    last_said = list(dict.fromkeys(reversed(heard)))[::-1]  # a late record is in both files
     assert last_said == told
     assert not marks.pop_loss()
 

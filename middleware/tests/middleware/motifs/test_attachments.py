@@ -1,4 +1,4 @@
-"""How ``X-Object-Motif`` is written, and what is said of one that is not."""
+"""The forms of ``X-Object-Motif``, and the errors for other values."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Which answer a client gets whose condition is about the time of an object that a motif made anew."""
+"""Responses to conditions about the time of an object to which a motif gave new content."""
 
 from email.utils import formatdate
 

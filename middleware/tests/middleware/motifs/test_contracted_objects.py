@@ -1,4 +1,4 @@
-"""What a proxy answers for a contracted object, before a storage in memory and a daemon that is one function."""
+"""A proxy's responses for a contracted object, before a storage in memory and a daemon that is one function."""
 
 import hashlib
 import socket
@@ -19,11 +19,11 @@ PATH = "/v1/AUTH_a/c/o"
 PLAIN = b"0123456789" * 100
 ETAG = hashlib.md5(PLAIN).hexdigest()
 WRITTEN = "1700000000.00000_0000000100000000"
-#: External: nothing else has to be looked at.
+#: External: no other object has to be viewed.
 RECORD = Record((Motif("url", {"source": "http://example.org/o"}),)).encode()
 
 
-#: What of an environ says who asks.
+#: The keys of an environ that identify the client.
 SAYS_WHO = {"REMOTE_USER", "keystone.identity", "swift_owner", "swift.access_logging", "swift.authorize_override"}
 
 
@@ -41,7 +41,7 @@ def contracted():
 
 
 class Daemon:
-    """Answers every call by ``answer``, which gives a reply and the frames behind it."""
+    """Answers every call by ``answer``, which returns a reply and the frames behind it."""
 
     def __init__(self, path):
         self.calls = []
@@ -87,7 +87,7 @@ def stack(tmp_path, daemon):
 
 
 def making(call):
-    """A daemon that makes what is asked for."""
+    """A daemon that makes the requested bytes."""
     assert call.kind == OPEN
     return WorkerReply(200), (PLAIN[call.start : call.stop], b"")
 
@@ -197,7 +197,7 @@ def test_a_daemon_says_why_and_when_to_ask_again(stack, daemon, headers):
 
 @pytest.mark.parametrize("headers", [{}, {"Range": "bytes=0-4"}], ids=["whole", "range"])
 def test_bytes_of_which_not_one_comes_are_refused_and_not_cut(stack, daemon, headers):
-    """Once a 200 is sent a client can only be cut off."""
+    """After a 200 a response can only be cut off."""
     daemon.answer = lambda call: (WorkerReply(200), ())
     answer = stack("GET", PATH, env={"swift_owner": True}, **headers)
     assert (answer.status_int, answer.headers["Retry-After"]) == (503, "5")
@@ -224,7 +224,7 @@ def test_an_object_that_got_its_bytes_meanwhile_is_asked_for_again(stack, daemon
     ids=["often", "too often", "slowly", "too slowly"],
 )
 def test_an_object_that_changes_is_asked_for_a_limited_time(stack, daemon, monkeypatch, failures, seconds, status):
-    """Somebody writes a source of it: so many calls end without bytes, each after so many seconds."""
+    """A client writes one of its sources: many calls end without bytes, each after this many seconds."""
     now = 1000.0
     monkeypatch.setattr(object_handler, "monotonic", lambda: now)
 
@@ -269,7 +269,7 @@ def test_nobody_else_writes_metadata_of_motifs(stack):
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
 def test_the_client_of_a_write_is_known_to_requests_that_swift_makes_for_it(stack, method):
-    """Swift writes and copies versions in its own name, which may read nothing."""
+    """Swift writes and copies versions in its own name, which has no rights to read."""
     found = []
     stack.reads.app = lambda env, start_response: (
         found.append(identity_of({**environ("tempauth formpost"), "swift.infocache": env["swift.infocache"]}, "AUTH_a"))

@@ -1,4 +1,4 @@
-"""What a worker makes of what its motif daemon says, and of one that says nothing."""
+"""A worker's handling of its motif daemon's replies, and of a silent daemon."""
 
 import socket
 import threading

@@ -1,4 +1,4 @@
-"""What clients read and changed is summed up and told."""
+"""Reads and changes by clients are summed up and reported."""
 
 from sluice_middleware.motifs import daemon_client
 from sluice_middleware.motifs.daemon_client import DaemonAway, ItemReports

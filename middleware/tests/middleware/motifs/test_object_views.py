@@ -1,4 +1,4 @@
-"""Looks at several objects, of which some are under way at a time."""
+"""Views of several objects, of which a limited number run concurrently."""
 
 import pytest
 from swift.common.concurrency import Event, Timeout

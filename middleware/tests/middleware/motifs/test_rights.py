@@ -1,6 +1,6 @@
-"""Whose rights a motif has: those of who attached it, compared with the access list of the moment.
+"""The rights of a motif: those of the identity that attached it, by the present access list.
 
-The environs are recorded ones; what a case changes in one is said in the case.
+The environs are recorded ones; a case says which keys it changes.
 """
 
 import pytest
@@ -20,7 +20,7 @@ def account_of(env):
 
 
 def reads(env, acl, account=None):
-    """Whether who sent ``env`` may read under ``acl`` in the account of the request, or in another."""
+    """Whether the sender of ``env`` may read under ``acl`` in the account of the request, or in another."""
     return may_read(identity_of(env, account_of(env)), account or account_of(env), lambda: acl)
 
 
@@ -60,7 +60,7 @@ def test_others_read_what_everybody_may(name, acl, may):
         ("keystone stranger", ANY_ULF, True),
         ("keystone stranger", f"{ULF['HTTP_X_PROJECT_ID']}:*", True),
         ("keystone stranger", OF_ALICE, False),
-        # the name of a project is nobody's: projects of two domains may have the same
+        # the name of a project gives no right: projects of two domains may have the same
         ("keystone stranger", "umbrella", False),
         ("keystone-s3-acl s3 owner reads", ANY_ALICE, True),
         ("keystone-s3-acl s3 owner reads", ANY_ULF, False),
@@ -74,7 +74,7 @@ def test_others_read_what_a_list_says_now(name, acl, may):
 
 @pytest.mark.parametrize("name", ["keystone-s3-acl s3 owner writes", "tempauth s3 owner writes"])
 def test_who_gets_into_another_account_through_s3api_is_no_owner_of_it(name):
-    """With access lists of its own, s3api says of each request that it is an owner's."""
+    """With access lists of its own, s3api marks each request as an owner's."""
     env = environ(name)
     assert env["swift_owner"]
     identity = identity_of(env, "AUTH_other")
@@ -97,7 +97,7 @@ def test_a_request_in_the_name_of_a_middleware_is_that_of_its_client(auth):
     client = environ(f"{auth} owner")
     account = account_of(client)
     with client_known(client):
-        # what formpost sends is made as every middleware makes its own
+        # formpost makes its requests as every middleware does
         made = {**environ(f"{auth} formpost"), "swift.infocache": client["swift.infocache"]}
         assert identity_of(made, account) == identity_of(environ(f"{auth} owner"), account)
     assert identity_of(made, account) == ".wsgi.pre_authed"

@@ -1,4 +1,4 @@
-"""Which record of motifs holds: the one that is kept with the data, or the one that was posted."""
+"""The record of motifs that holds: the one stored with the data, or the posted one."""
 
 import time
 from dataclasses import replace
@@ -94,7 +94,7 @@ def test_an_upload_says_for_which_data_its_record_was_written_and_what_was_read(
 
 
 def test_a_record_that_was_posted_while_the_object_was_stored_again_as_it_was_holds():
-    """A motif that was detached then does not come back."""
+    """A motif that was detached then stays detached."""
     written = {sysmeta.MOTIF_WRITTEN: f"{OFFSET}/{NEW}", "X-Backend-Timestamp": NEW}
     assert stored(LATER, "kept", f"{OFFSET}/d41d8 posted", **written).motif_record == "posted"
     assert stored(LATER, "kept", f"{OLD}/d41d8 posted", **written).motif_record == "kept"

@@ -1,4 +1,4 @@
-"""A batch of looks and contractions leaves, and tells, what single requests to Swift's object server do."""
+"""A batch of HEADs and contractions has the effect and responses of single requests to Swift's object server."""
 
 import json
 

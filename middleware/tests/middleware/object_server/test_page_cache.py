@@ -1,4 +1,4 @@
-"""What the kernel says of the page cache."""
+"""The kernel's replies about the page cache."""
 
 import errno
 import os
@@ -9,13 +9,13 @@ import pytest
 from sluice_middleware.object_server import page_cache
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
-#: Whether this kernel tells of all.
+#: Whether this kernel has ``cachestat``.
 TELLS = tuple(int(one) for one in platform.release().split(".")[:2]) >= (6, 5)
 
 
 @pytest.fixture
 def descriptor(monkeypatch):
-    """A file of which the page cache has what was written, wherever tests run; such ones know no ``RWF_NOWAIT``."""
+    """A file whose written bytes are in the page cache, on any file system; some lack ``RWF_NOWAIT``."""
     read = os.preadv
     monkeypatch.setattr(os, "preadv", lambda file, rooms, offset, flags: read(file, rooms, offset))
     found = os.memfd_create("file")

@@ -185,7 +185,7 @@ _READ = "HTTP_X_BACKEND_SLUICE_READ"
 
 
 class Guard(Filter):
-    """A request filter whose visits the test writes."""
+    """A request filter whose visits the test defines."""
 
     info = ActionInfo("guard", FILTER, "x", places=(PROXY, STORAGE_NODE), stage=10, on_put=False, on_request=True)
     made = Visit
@@ -269,7 +269,7 @@ def test_fragments_and_the_requests_of_daemons_are_not_visited(stand, guarded):
 
 
 class Input:
-    """``wsgi.input`` as the object server's, which can announce what it knows of footers."""
+    """``wsgi.input`` as the object server's, which can announce its support of footers."""
 
     def __init__(self, body):
         self.left = body

@@ -1,4 +1,4 @@
-"""Streams with threads of their own, on one storage node: the same objects, the same answers, the same faults."""
+"""Streams with threads of their own, on one storage node: the same objects, responses and errors."""
 
 import errno
 import hashlib
@@ -66,7 +66,7 @@ def anew(monkeypatch):
 
 @pytest.fixture
 def uncached(monkeypatch):
-    """All of it comes from the disk."""
+    """Bytes that all come from the disk."""
     monkeypatch.setattr(StreamFile, "_cached", lambda self, size: b"")
 
 
@@ -84,7 +84,7 @@ def threads():
 
 
 def settled():
-    """Wait until all threads have done what they were given, and can be lent again."""
+    """Wait until all threads have run their steps, and can be lent again."""
     for pool, _ in stream_scheduler._threads.values():
         while len(pool._resting) < len(pool):
             green.sleep(0.001)
@@ -175,7 +175,7 @@ def test_a_stream_whose_level_changes_gets_another_thread(tmp_path, uncached):
         got += piece
     file.close()
     assert got == BODY
-    first, ahead, *others = places[:4]  # the second step was begun with the first
+    first, ahead, *others = places[:4]  # the second step was started with the first
     assert first == ahead
     assert first not in others
     assert len(set(others)) == 1
@@ -217,7 +217,7 @@ def test_mode_never_lends_no_thread_and_unknown_modes_are_refused(make):
 
 
 class Disk:
-    """A file whose disk breaks after so many bytes."""
+    """A file whose disk fails after this many bytes."""
 
     def __init__(self, file, after):
         self._file = file
@@ -327,7 +327,7 @@ def test_abandoned_streams_leak_no_descriptor(make, chain):
         half()
     settled()
     assert len(os.listdir("/proc/self/fd")) <= before + 1
-    assert threads() <= 10  # of forty streams: one that still ends its last step is not yet free for the next
+    assert threads() <= 10  # of forty streams: a thread that still runs its last step cannot be lent yet
     assert node.get().body == BODY
 
 

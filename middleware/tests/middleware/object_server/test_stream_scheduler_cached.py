@@ -1,4 +1,4 @@
-"""Streams out of the page cache: no thread, no hand-over, and from where it ends on a thread and nobody else."""
+"""Streams from the page cache: no thread, no hand-over; from the first missing byte on, only a thread."""
 
 import errno
 import itertools
@@ -43,7 +43,7 @@ class Levels:
 
 
 class Noting:
-    """A file that writes down who reads where."""
+    """A file that records which thread reads at which offset."""
 
     def __init__(self, file, places):
         self._file = file

@@ -1,4 +1,4 @@
-"""Threads for streams: lent, bounded, reaped; and the priorities they work with."""
+"""Threads for streams: lent, bounded, ended; and their priorities."""
 
 import gc
 import os
@@ -16,7 +16,7 @@ PATIENCE = 10.0
 
 
 class Pool:
-    """An engine, and what its threads did."""
+    """A pool, and the calls of its threads."""
 
     def __init__(self, most=4, idle_seconds=PATIENCE):
         self.levels = []
@@ -34,7 +34,7 @@ class Pool:
 
 
 def after(lane, function=lambda: None, level=NO_CLASS):
-    """What comes of a step, once it is over."""
+    """The result of a step, once it has ended."""
     over = threading.Event()
     step = lane.start(function, level, over)
     assert over.wait(PATIENCE)
@@ -42,7 +42,7 @@ def after(lane, function=lambda: None, level=NO_CLASS):
 
 
 def rested(pool, lane, level=NO_CLASS):
-    """Give a thread back and wait until it is there again."""
+    """Return a thread and wait until it can be lent again."""
     over = threading.Event()
     lane.start(lambda: None, level)
     rest = pool.threads.return_thread

@@ -1,4 +1,4 @@
-"""What Swift's daemons are told of an object's time is not before the row of its container."""
+"""The time of an object in responses to Swift's daemons is not before that of its container row."""
 
 import pytest
 from swift.common.utils import Timestamp

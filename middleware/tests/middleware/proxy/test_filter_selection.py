@@ -1,4 +1,4 @@
-"""Request filters whose policies ask for size, type or tags of stored objects: when they act, and what it costs."""
+"""Request filters whose policies have conditions on size, type or tags of stored objects: when they act, their cost."""
 
 import random
 
@@ -32,7 +32,7 @@ def early():
 def stack(tmp_path, monkeypatch, late, early):
     monkeypatch.setattr(CacheStore, "sweep", lambda store: None)  # a thread that would outlive the test
     made = ProxyStack(tmp_path, late, early, cache_dir=str(tmp_path / "cache"), cache_alone=True)
-    made.proxy.handler.cache.store_later = made.proxy.handler.cache.store_now  # at once: tests do not wait
+    made.proxy.handler.cache.store_later = made.proxy.handler.cache.store_now  # at once, so that tests need not wait
     yield made
     assert made.all_closed(), "an answer was left open"
 
@@ -127,7 +127,7 @@ def test_a_delete_is_refused_when_the_object_cannot_be_asked(stack, early):
     stack.swift._get = lambda request: answer(request).__class__(request=request, status=503)
     refused = stack("DELETE")
     assert refused.status_int == 503
-    assert "a policy asks for attributes of the object, and HEAD answered 503" in refused.body.decode()
+    assert "a policy needs attributes of the object, and HEAD answered 503" in refused.body.decode()
     assert methods(stack) == ["HEAD"]
 
 
@@ -138,7 +138,7 @@ def test_no_head_is_made_for_a_filter_that_does_not_act_on_the_method(stack):
     assert methods(stack) == ["DELETE"]
 
 
-# -- the cache: a hit has no answer of Swift's, so what is kept decides
+# -- the cache: a hit has no response of Swift's, so the cached copy decides
 
 
 def cache_policy(**more):
@@ -157,7 +157,7 @@ def test_only_objects_of_the_right_size_are_cached(stack):
 @pytest.mark.parametrize(
     ("when", "expected"),
     [
-        (LIMIT, ["HEAD"]),  # the size of what a PUT left is known; the first hit asks for the headers
+        (LIMIT, ["HEAD"]),  # the size of a PUT's body is known; the first hit requests the headers
         (["type", ["image/*"]], ["GET"]),  # the type is not, so the first read is a miss
         (["tag", ["hot"]], ["GET"]),
         (["type", ["png"]], ["HEAD"]),  # by the name

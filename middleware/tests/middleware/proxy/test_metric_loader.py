@@ -1,4 +1,4 @@
-"""Uploaded metrics in a worker: they come, count and go while the proxy serves."""
+"""Uploaded metrics in a worker: they are added, count and are removed while the proxy serves."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_without_a_folder_for_code_there_are_no_uploaded_metrics():
 
 @pytest.fixture
 def agent(tmp_path):
-    """What an agent hears, message by message."""
+    """The agent's received messages, one by one."""
     path = str(tmp_path / "agent.sock")
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind(path)

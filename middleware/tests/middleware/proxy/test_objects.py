@@ -1,4 +1,4 @@
-"""The proxy middleware over a Swift in memory: every answer speaks of the plain object."""
+"""The proxy middleware over a Swift in memory: every response describes the plain object."""
 
 import hashlib
 import io
@@ -20,7 +20,7 @@ NOISE = random.Random(7).randbytes(300_000)
 
 
 class Stand(Base):
-    """The stand with one pipeline for everything."""
+    """The stack with one pipeline for all objects."""
 
     def __init__(self, tmp_path, *keywords, **params):
         super().__init__(tmp_path)

@@ -1,4 +1,4 @@
-"""New containers go to the storage policy of their account's placement, and nothing else is touched."""
+"""New containers get the storage policy of their account's placement; other requests do not change."""
 
 import pytest
 from swift.common.storage_policy import StoragePolicy, StoragePolicyCollection
@@ -10,7 +10,7 @@ from sluice_middleware.testing import ProxyStack
 
 
 class Containers:
-    """What Swift says of PUTs of containers: ``there`` are their storage policies; ``late`` is not found by HEAD."""
+    """Swift's responses to PUTs of containers: ``there`` are their policies; a HEAD does not find those in ``late``."""
 
     def __init__(self):
         self.there = {}
@@ -56,7 +56,7 @@ def swift(monkeypatch):
 
 @pytest.fixture
 def put(swift):
-    """A PUT through the placing of AUTH_a, AUTH_gone and AUTH_old."""
+    """A PUT through the placements of AUTH_a, AUTH_gone and AUTH_old."""
     app = ContainerPlacement(swift, {"AUTH_a": "ec21", "AUTH_gone": "platinum", "AUTH_old": "old"}.get)
 
     def ask(path, **headers):

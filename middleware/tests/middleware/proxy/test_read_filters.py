@@ -1,4 +1,4 @@
-"""Filters that change what is read: on whole objects, wherever they run, with the same bytes."""
+"""Filters that change the content that is read: on whole objects, with the same bytes wherever they run."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Which object server a proxy asks first."""
+"""The first object server of a proxy's requests."""
 
 import random
 from collections import Counter
@@ -49,7 +49,7 @@ def ring(rings):
 
 @pytest.fixture
 def proxy(rings):
-    """A proxy that hears of these spares, with these options."""
+    """A proxy with these spares and options."""
 
     def make(spares, **options):
         conf = {"sluice_agent_socket": "", "swift_dir": str(rings), **options}

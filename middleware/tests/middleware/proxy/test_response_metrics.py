@@ -1,4 +1,4 @@
-"""What a proxy worker says of its responses, up to the value that aggregators make of all nodes."""
+"""A proxy worker's metrics of its responses, up to the value that aggregators compute over all nodes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 class Node:
-    """Workers, and an agent that publishes what they count."""
+    """Workers, and an agent that publishes their counters."""
 
     def __init__(self, name, *meters):
         self.clock, self.bus = FakeClock(), FakeBus()
@@ -103,7 +103,7 @@ def stack(tmp_path):
 
 
 def failing(stack, error):
-    """From now on Swift fails."""
+    """Let Swift fail from now on."""
 
     def fail(env, start_response):
         raise error
@@ -112,7 +112,7 @@ def failing(stack, error):
 
 
 def answering(stack, status):
-    """From now on Swift gives this status and nothing else."""
+    """Let Swift give only this status from now on."""
 
     def answer(env, start_response):
         start_response(status, [("Content-Length", "0")])
@@ -122,7 +122,7 @@ def answering(stack, status):
 
 
 def errors(stack):
-    """Errors and responses of the tenant until now, an upload that went well included."""
+    """Errors and responses of the tenant until now, including a successful upload."""
     meter = stack.proxy.meter
     rows = {path: dict(zip(meter.names, row, strict=True)) for path, _, row in meter.changed()}
     return rows["AUTH_a"]["ERRORS"], rows["AUTH_a"]["ERRORS:weight"]
@@ -169,7 +169,7 @@ def test_a_response_counts_once_when_its_body_is_closed(stack):
 
 @pytest.fixture
 def caching(tmp_path, monkeypatch):
-    """A proxy of a node with a cache, under a policy to use it."""
+    """A proxy of a node with a cache, under a policy that uses it."""
     monkeypatch.setattr(CacheStore, "sweep", lambda store: None)  # a thread that would outlive the test
     given = {"agent_socket": str(tmp_path / "none.sock"), "snapshot_dir": str(tmp_path / "none")}
     options = {one.name: one.default for one in PROXY_OPTIONS} | given

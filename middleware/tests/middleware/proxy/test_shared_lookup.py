@@ -1,4 +1,4 @@
-"""What ``sluice-reads`` looked up is looked up once, unless a middleware between asks for something else."""
+"""The look-up of ``sluice-reads`` is made once, unless a middleware between changes the request."""
 
 import pytest
 

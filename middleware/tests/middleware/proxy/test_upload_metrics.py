@@ -1,4 +1,4 @@
-"""What a proxy worker says of uploads and of single objects, up to the batch that its agent publishes."""
+"""A proxy worker's metrics of uploads and of single objects, up to the batch that its agent publishes."""
 
 import io
 import random

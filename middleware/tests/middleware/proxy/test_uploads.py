@@ -1,4 +1,4 @@
-"""What becomes of a PUT: left as it came, encoded, or told to storage nodes; and where policies are looked for."""
+"""The treatment of a PUT: unchanged, encoded, or marked for storage nodes; and the look-up of its policies."""
 
 import hashlib
 import io
@@ -31,7 +31,7 @@ def md5(data):
 
 
 class Toy(HeadedXor):
-    """A reversible filter that never leaves anything as it is."""
+    """A reversible filter that changes any bytes."""
 
     info: ClassVar[ActionInfo] = ActionInfo(
         keyword="toy",
@@ -55,11 +55,11 @@ def stand(tmp_path):
 
 
 def touched(stand):
-    """Whether the last PUT reached Swift as something else than what the client sent."""
+    """Whether the last PUT reached Swift changed."""
     return "Transfer-Encoding" in stand.swift.headers[-1]
 
 
-# -- left as it came ---------------------------------------------------------------------------
+# -- unchanged ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_wrong_etag_of_an_untouched_upload_is_swifts_to_refuse(stand):
 
 
 class Reads:
-    """``wsgi.input`` that knows how much was taken from it, and may break."""
+    """``wsgi.input`` that counts the bytes read, and may fail."""
 
     def __init__(self, body, error=None):
         self.body = io.BytesIO(body)
@@ -190,7 +190,7 @@ def test_the_sample_is_encoded_only_once(stand):
     assert stand.swift.objects[PATH].headers[sysmeta.ETAG] == md5(NOISE)
 
 
-# -- told to storage nodes ---------------------------------------------------------------------
+# -- marked for storage nodes ---------------------------------------------------------------------
 
 NODE_TOY = assignment("p.2", keyword="toy", stage=800, place=STORAGE_NODE)
 
@@ -263,7 +263,7 @@ def test_a_refusal_that_swift_passed_on_without_the_header_has_its_reason_in_the
 
 
 class Keyless(Toy):
-    """Wants a key that nobody has."""
+    """Needs a key that does not exist."""
 
     def encoder(self, hint):
         raise MissingKey("no key `k1` in key file `x`")
@@ -305,7 +305,7 @@ def test_a_key_that_is_missed_in_the_middle_of_an_upload_stores_nothing(stand):
     assert PATH not in stand.swift.objects
 
 
-# -- where policies are looked for -----------------------------------------------------------------
+# -- the look-up of policies -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

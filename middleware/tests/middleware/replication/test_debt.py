@@ -1,4 +1,4 @@
-"""What copies owe: it is counted, waited for, given back, and bounded."""
+"""The debt of copies: it is counted, waited for, refunded, and bounded."""
 
 import os
 import time
@@ -29,7 +29,7 @@ def line(tmp_path, agent, monkeypatch):
     made.tick()
     monkeypatch.setattr(client_registry, "shared_client", lambda path, **more: made)
     yield made
-    agent.wait_briefly()  # what was asked last
+    agent.wait_briefly()  # the last request
     made.disconnect()
     agent.wait_briefly()
 

@@ -1,4 +1,4 @@
-"""What a run of rsync is told, how a job is cut into runs, and who runs when."""
+"""The command line of a run of rsync, the division of a job into runs, and their order."""
 
 import math
 
@@ -87,7 +87,7 @@ def test_runs_hold_every_suffix_once_and_last_no_longer_than_they_should(sizes, 
 def test_a_run_ends_no_more_than_its_lead_too_early(size, rate):
     found = run_rate(size, rate)
     assert rate <= found <= FASTEST * rate * 1.000001
-    assert size / rate - size / found <= LEAD * 1.000001 + 1e-15 * size / rate  # what floats cannot tell apart
+    assert size / rate - size / found <= LEAD * 1.000001 + 1e-15 * size / rate  # the precision of floats
     assert is_short(size, rate) == (size <= LEAD * rate)
 
 

@@ -1,4 +1,4 @@
-"""SSYNC under a cap: what a sender pays, and that it sends the same as before."""
+"""SSYNC under a cap: the charges of a sender, and that it sends the same bytes as before."""
 
 import time
 from types import SimpleNamespace
@@ -17,16 +17,16 @@ from sluice_middleware.swift import green
 from sluice_middleware.swift.daemon_api import RebuildingECDiskFileStream
 from sluice_middleware.swift.diskfile_api import POLICIES
 
-#: Swift's sender leaves files open that it needs for their metadata only.
+#: Swift's sender does not close files that it opens only for their metadata.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 BODY = b"".join(b"%d some line of text\n" % number for number in range(9000))
-#: Bytes per second that an agent gives.
+#: Bytes per second that an agent grants.
 RATE = 0.8e6
 
 
 class Purse(ThrottledCopy):
-    """Pays at once; ``paid`` is what, ``open`` says whether a transfer is open; ``held`` keeps who pays waiting."""
+    """Grants at once; ``paid`` are the charges, ``open``: a transfer is open; ``held`` keeps callers waiting."""
 
     def __init__(self):
         self.paid = []
@@ -65,7 +65,7 @@ def pair(tmp_path):
 
 @pytest.fixture
 def paid(ssync):
-    """SSYNC of one partition that ``purse`` pays for."""
+    """SSYNC of one partition, charged to ``purse``."""
 
     def send(source, target, purse, **daemon):
         return ssync(source, target, sender=Sender, throttle=purse, **daemon)
@@ -112,7 +112,7 @@ def test_a_sender_throttled_beyond_node_timeout_still_sends(pair, paid):
 
 @pytest.fixture
 def line(path, agent, monkeypatch):
-    """A storage node's to the agent."""
+    """A storage node's client of the agent."""
     made = CreditClient(path, STORAGE_NODE)
     made.tick()
     monkeypatch.setattr(client_registry, "shared_client", lambda path, **more: made)
@@ -135,7 +135,7 @@ def test_when_the_agent_dies_the_last_rate_stays_for_a_transfer_that_runs(pair, 
     agent.wait_until(lambda: moved(line) >= len(body) // 5)
     agent.close()
     begun, before = time.monotonic(), moved(line)
-    line.tick()  # nobody answers
+    line.tick()  # no agent answers
     agent.join(sent)
     seconds, size = time.monotonic() - begun, len(body) - before
     assert size > RATE
@@ -158,7 +158,7 @@ def test_a_transfer_ends_when_the_other_node_is_gone(pair):
 
 
 def test_a_rebuilt_fragment_is_charged_for_its_reads():
-    """Each was read from as many nodes as hold data."""
+    """Each was read from as many nodes as there are data fragments."""
     purse = Purse()
     stream = RebuildingECDiskFileStream({"Content-Length": "6"}, 0, iter([b"abc", b"def"]))
     job = {"device": "sda", "partition": "0", "policy": POLICIES[CODED]}

@@ -1,4 +1,4 @@
-"""rsync under a cap: what it moved, what is paid, and how near to the cap it comes."""
+"""rsync under a cap: the bytes that it moved, the charges, and how closely it follows the cap."""
 
 import os
 import shutil
@@ -76,14 +76,14 @@ def line(tmp_path, agent, monkeypatch):
     made.tick()
     monkeypatch.setattr(client_registry, "shared_client", lambda path, **more: made)
     yield made
-    agent.wait_briefly()  # what was asked last
+    agent.wait_briefly()  # the last request
     made.disconnect()
     agent.wait_briefly()
 
 
 @pytest.fixture
 def short_runs(monkeypatch):
-    """Runs and leads half as long: twice the rate moves as much, as far ahead, in half the time."""
+    """Runs and leads half as long: at twice the rate they move as many bytes in half the time."""
     monkeypatch.setattr(rsync_throttle, "RUN_SECONDS", rsync_throttle.RUN_SECONDS / 2)
     monkeypatch.setattr(rsync_throttle, "LEAD", rsync_throttle.LEAD / 2)
 
@@ -128,7 +128,7 @@ def replicator_of(tmp_path, monkeypatch, port=1, agent_socket="named", **options
     conf = {"devices": str(tmp_path / "here"), "mount_check": "false", "swift_dir": str(tmp_path), "log_name": "test"}
     conf |= {"rsync_module": f"rsync://{HOST}:{port}/object", "sluice_agent_socket": agent_socket, **options}
     found = ObjectReplicator(conf, Log("object-replicator"))
-    # the other node is asked for hashes afterwards; there is none
+    # hashes are requested from the other node afterwards; there is none
     monkeypatch.setattr("swift.obj.replicator.http_connect", lambda *a, **k: Answered())
     return found
 
@@ -141,7 +141,7 @@ class Answered:
         return b""
 
     def close(self):
-        """Nothing is open."""
+        """Do nothing."""
 
 
 def job_of(tmp_path, sizes, partition="7"):
@@ -184,7 +184,7 @@ def same(job, target):
 
 @contextmanager
 def commands(replicator, monkeypatch):
-    """What rsync is run with."""
+    """The command lines of rsync."""
     found = []
     above = type(replicator).__mro__[1]._rsync
     monkeypatch.setattr(
@@ -268,7 +268,7 @@ def test_the_last_rate_stays_when_the_agent_dies(tmp_path, agent, line, rsync, t
         outcome, seconds = sent.wait()
     assert outcome == (True, {})
     assert same(job, target)
-    assert limits(found) == ["2322"] * 2  # the second one begins without an agent
+    assert limits(found) == ["2322"] * 2  # the second one starts without an agent
     assert 2e6 * (seconds + rsync_throttle.LEAD + MOST_SAVED) >= 6 * MB
     assert 1e6 * seconds <= 6 * MB  # a machine may be busy
 
@@ -295,7 +295,7 @@ def test_an_idle_node_waits_for_its_share_before_a_large_job(tmp_path, agent, li
     with commands(replicator, monkeypatch) as found:
         sent = green.start_green(replicator.rsync, NODE, job, ["000"])
         agent.wait_until(lambda: line._counters.counter(REPLICATION_FLOW, "sda").waiting)
-        agent.set_rate(REPLICATION_FLOW, 4e6)  # what the dividing host makes of it
+        agent.set_rate(REPLICATION_FLOW, 4e6)  # the share from the host that divides the cap
         assert sent.wait() == (True, {})
     assert limits(found) == ["15625"]
 
@@ -319,13 +319,13 @@ def test_a_run_that_fails_ends_the_job(tmp_path, agent, line, monkeypatch):
     assert len(found) == 1
 
 
-# -- who may begin, with an agent that gives by hand and an rsync that ends by hand -------------------
+# -- the order of runs, with an agent that grants by hand and an rsync that ends by hand ---------------
 
 RATE = 1e6
 
 
 class Runs:
-    """What runs of rsync there were, each until it is ended; ``there``: all is there already."""
+    """The runs of rsync, each until it is ended; ``there``: the other node has all files already."""
 
     def __init__(self):
         self.begun = []
@@ -358,7 +358,7 @@ def give(agent, size):
 
 
 def sending(replicator, tmp_path, *sizes):
-    """Jobs of one file each, all begun."""
+    """Jobs of one file each, all started."""
     jobs = [job_of(tmp_path, [size], str(number)) for number, size in enumerate(sizes)]
     return [green.start_green(replicator.rsync, NODE, job, ["000"]) for job in jobs]
 

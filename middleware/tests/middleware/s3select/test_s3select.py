@@ -22,7 +22,7 @@ CSV = {"CSV": {"FileHeaderInfo": "USE"}}
 
 
 class Raw(io.BytesIO):
-    """What botocore reads an answer from."""
+    """The raw response that botocore reads."""
 
     def stream(self, size=1024, decode_content=None):
         while piece := self.read(size):
@@ -62,7 +62,7 @@ def answer(app, request):
 
 
 class Bucket:
-    """boto3 before our middleware before Swift's before a Swift in memory."""
+    """boto3 before Sluice's middleware before Swift's before a Swift in memory."""
 
     def __init__(self, **options):
         self.swift = FakeSwift()
@@ -104,7 +104,7 @@ def rows(events):
 
 @pytest.fixture(scope="module")
 def only_bucket():
-    """Swift's loggers leave a socket behind each time they are made."""
+    """Swift's loggers leave a socket open each time they are created."""
     return Bucket()
 
 

@@ -1,4 +1,4 @@
-"""What is called each second, beside what else is."""
+"""Functions that are called each second, beside other work."""
 
 import time
 from types import SimpleNamespace
@@ -13,7 +13,7 @@ PATIENCE = 10.0
 
 @pytest.fixture
 def hub():
-    """A hub of its own, as each server process of Swift has; what is called each second ends with it."""
+    """A hub of its own, as each server process of Swift has; calls of each second end with it."""
     before = hubs.get_hub()
     hubs.use_hub("poll")
     yield hubs.get_hub()
@@ -30,7 +30,7 @@ def fast(monkeypatch):
 
 
 class Counter:
-    """Says when it was called so often; ``also`` happens in each call."""
+    """Records the times of its calls, up to a number; ``also`` runs in each call."""
 
     def __init__(self, enough, also=lambda: None):
         self.calls = []

@@ -1,4 +1,4 @@
-"""Real threads beside Swift's green ones, and what is left of them."""
+"""Real threads beside Swift's green ones, and the resources that they leave."""
 
 import gc
 import os
@@ -19,7 +19,7 @@ PATIENCE = 10.0
 
 @pytest.fixture
 def uncollected():
-    """Nothing is freed but what nobody refers to."""
+    """Only objects without references are freed."""
     gc.collect()
     gc.disable()
     yield
@@ -27,7 +27,7 @@ def uncollected():
 
 
 class Started:
-    """``function`` in a real thread; what it returned is its ``outcome``."""
+    """``function`` in a real thread; its result is ``outcome``."""
 
     def __init__(self, function):
         self._begun = threading.Event()
@@ -41,7 +41,7 @@ class Started:
 
     @property
     def place(self):
-        """A path that is there until the thread has gone, and all that it had was tidied up."""
+        """A path that exists until the thread has ended, and its resources were freed."""
         assert self._begun.wait(PATIENCE)
         return self._place
 
@@ -54,7 +54,7 @@ def in_thread(function):
 
 
 def with_a_time_out():
-    """What Swift does around its locks, for one."""
+    """A use of a time-out, as Swift's around its locks."""
     with Timeout(PATIENCE):
         return weakref.ref(hubs.get_hub())
 
@@ -81,7 +81,7 @@ def test_a_thread_without_a_hub_gets_none_by_ending(uncollected, monkeypatch):
 
 
 def test_an_ended_thread_imports_nothing_in_foreign_code(uncollected, monkeypatch):
-    """A namedtuple's code has no builtins; greenlet, which tidies up in whatever runs, would want to import there."""
+    """A namedtuple's code has no builtins; greenlet frees objects in any running code, and would import there."""
     unraisable = []
     monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
     gate = threading.Lock()
@@ -93,7 +93,7 @@ def test_an_ended_thread_imports_nothing_in_foreign_code(uncollected, monkeypatc
 
 
 def until_it_ended():
-    """Calls nothing that has builtins of its own."""
+    """Call nothing that has builtins of its own."""
     go_on()  # noqa: F821 -- given above
     while exists(place, 0):  # noqa: F821
         sleep(0.001)  # noqa: F821

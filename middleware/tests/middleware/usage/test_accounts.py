@@ -1,4 +1,4 @@
-"""The accounts of a node, out of real databases and rings of Swift, and which devices were read for them."""
+"""The accounts of a node, from real databases and rings of Swift, and the devices read for them."""
 
 import gc
 import os
@@ -84,7 +84,7 @@ def test_a_device_without_weight_is_read_and_need_not_be(node):
 
 
 def test_two_servers_of_one_address_with_devices_of_one_name_are_told_apart(node):
-    """As in an all-in-one of Swift; an agent that knows one of the two must not answer for both."""
+    """As in an all-in-one of Swift; an agent with the devices of one of the two must not answer for both."""
     node.ring((HERE, "sdb"), (HERE, "sdb", 1, 6212))
     assert AccountReader().read([node.conf()]).read == ()
     (node.folder / "others" / "sdb").mkdir(parents=True)
@@ -99,7 +99,7 @@ def test_without_a_ring_nothing_is_complete(node):
 
 
 def test_a_folder_that_cannot_be_listed_is_a_fault(node, monkeypatch):
-    """As on a disk with faults; what was there must not count as read."""
+    """As on a disk with errors; its databases must not count as read."""
     folder = node.account("AUTH_a")
     partition, original = str(folder.parent.parent), os.scandir
 

@@ -1,4 +1,4 @@
-"""What accounts and containers hold, out of real databases of Swift."""
+"""The usage of accounts and containers, from real databases of Swift."""
 
 import gc
 import os
@@ -103,7 +103,7 @@ def test_a_database_is_opened_again_only_when_it_changed(device, monkeypatch):
         assert reader.read([device.path]).accounts == {"AUTH_a": Usage(10, 1)}
     assert len(opened) == 1
     device.account("AUTH_a", logs=(2, 25))
-    for _ in range(2):  # what changed a moment ago may still change
+    for _ in range(2):  # a file that changed a moment ago may still change
         assert reader.read([device.path]).accounts == {"AUTH_a": Usage(25, 2)}
     assert len(opened) == 3
 

@@ -71,7 +71,7 @@ class Reader:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def batch(self, metric):
-        """The next batch of ``metric``; others are passed over."""
+        """The next batch of ``metric``; others are skipped."""
         return MetricBatch.decode(self.frame(metric))
 
     def frame(self, metric):
@@ -84,7 +84,7 @@ class Reader:
                 return found[1]
 
     def accounts(self):
-        """Its answer to a byte."""
+        """The reader's answer to a byte."""
         self.process.stdin.write(b".")
         self.process.stdin.flush()
         return AccountsFound.decode(self.frame(ACCOUNTS))

@@ -1,4 +1,4 @@
-"""Stand-ins for ``wsgi.input``: nothing is lost, doubled or told too late, however it is read."""
+"""Wrappers of ``wsgi.input``: no byte is lost, doubled or reported too late, for any order of reads."""
 
 import io
 
@@ -14,7 +14,7 @@ SIZES = st.lists(st.integers(1, 7), min_size=1, max_size=5)
 
 
 def read_all(source, sizes):
-    """Everything, in reads of ``sizes`` again and again."""
+    """Read all bytes, with the ``sizes`` in turn."""
     found = []
     while True:
         for size in sizes:
@@ -35,7 +35,7 @@ def test_a_rewound_input_returns_the_sample_first(sample, rest, sizes):
 
 
 class Closing(list):
-    """Pieces that know whether they were closed."""
+    """Pieces that record whether they were closed."""
 
     closed = False
 
@@ -74,7 +74,7 @@ def test_a_body_that_is_complete_need_not_be_read_to_its_empty_end():
 
 
 class Holding(Stream):
-    """Keeps everything back until the end."""
+    """Holds all bytes back until the end."""
 
     def __init__(self):
         self.held = b""

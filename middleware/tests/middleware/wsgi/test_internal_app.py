@@ -1,4 +1,4 @@
-"""The proxy application of a daemon, out of one file or several."""
+"""The proxy application of a daemon, from one file or several."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from sluice_core.options import OptionError
 from sluice_middleware.wsgi.internal_client import load_app, read_section
 from sluice_rewriter.settings import OPTIONS, SECTION
 
-#: An "application" that is what it was configured with.
+#: An "application" that is its own configuration.
 APP = "[app:main]\npaste.app_factory = collections:UserDict\n"
 
 

@@ -1,4 +1,4 @@
-"""What the host of request filters does when a filter fails, a client goes away or Swift does not want the body."""
+"""The host of request filters when a filter fails, a client disconnects or Swift does not read the body."""
 
 import io
 import logging

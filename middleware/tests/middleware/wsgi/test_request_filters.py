@@ -1,4 +1,4 @@
-"""The host of request filters on the proxy: order, answers, bodies, and requests of their own."""
+"""The host of request filters on the proxy: order, responses, bodies, and sub-requests."""
 
 from typing import ClassVar
 

@@ -1,4 +1,4 @@
-"""Damaged disks and missing keys: what is quarantined, and what must not be."""
+"""Damaged disks and missing keys: which files are quarantined, and which must not be."""
 
 import base64
 import errno
@@ -54,13 +54,13 @@ def audit(node, zero_byte=False):
         zero_byte_only_at_fps=100 if zero_byte else 0,
     )
     worker.diskfile_router = node.server._diskfile_router
-    worker.last_logged = time.time()  # its counters begin anew when it logs
+    worker.last_logged = time.time()  # it resets its counters when it logs
     worker.audit_all_objects()
     return SimpleNamespace(passes=worker.total_files_processed, quarantines=worker.quarantines, errors=worker.errors)
 
 
 def rewrite(path, change):
-    """Change a file's metadata as a program gone wrong would, checksum and all."""
+    """Change a file's metadata as a faulty program would, including the checksum."""
     with open(path, "r+b") as file:
         found = read_metadata(file)
         change(found)
@@ -86,7 +86,7 @@ def test_a_flipped_bit_anywhere_quarantines_the_object(node, mask):
 
 
 def cut(request):
-    """None when the answer broke off for a damaged disk, as it does over a socket."""
+    """None when the response was cut off for a damaged disk, as over a socket."""
     try:
         return request()
     except OSError as error:
@@ -157,7 +157,7 @@ def test_an_invalid_metadata_entry_quarantines_the_object(node, caplog, value, r
     assert reason in caplog.text
 
 
-# -- what cannot be read here is no damage ---------------------------------------------------------
+# -- an unreadable file is not a damaged one ---------------------------------------------------------
 
 
 def key_file(path, *key_ids):

@@ -1,4 +1,4 @@
-"""Objects on one storage node: plain to everybody above the disk file, transformed on the disk."""
+"""Objects on one storage node: plain above the disk file, transformed on the disk."""
 
 import hashlib
 import itertools
@@ -41,7 +41,7 @@ class Sequential(HeadedXor):
 
 
 class Failing(HeadedXor):
-    """Breaks in the middle of an object."""
+    """Raises an error in the middle of an object."""
 
     info = replace(HeadedXor.info, keyword="failing")
 
@@ -54,7 +54,7 @@ class Failing(HeadedXor):
 
 
 class FailingInThread(Failing):
-    """The same, in another thread, when further batches are coming."""
+    """The same, in another thread, when further batches are arriving."""
 
     info = replace(HeadedXor.info, keyword="failing_in_thread")
     heavy = True
@@ -112,7 +112,7 @@ def test_clients_see_plain_bytes_and_the_disk_holds_encoded_ones(node, chain):
 
 @pytest.fixture(scope="module")
 def nodes(policies, tmp_path_factory):
-    """A node that transforms and one that gets the same objects as they are."""
+    """A node that transforms and one that stores the same objects plain."""
     folder = tmp_path_factory.mktemp("nodes")
     node = StorageNode(folder / "ours", filters=[HeadedXor, Sequential])
     return node, StorageNode(folder / "plain", clock=node.clock), itertools.count()
@@ -227,7 +227,7 @@ def test_a_plain_file_reads_and_seeks_like_any_file(node, chain):
     assert file.read() == body
     assert file.read() == file.read(10) == b""
     assert file.seek(1000, stop=2000) == file.tell() == 1000
-    assert file.read(600) + file.read(600) + file.read(10) == body[1000:2010]  # further than was expected
+    assert file.read(600) + file.read(600) + file.read(10) == body[1000:2010]  # beyond the expected end
     assert file.tell() == 2010
     assert file.read() == body[2010:]
     assert file.seek(10**9) == len(body)

@@ -1,4 +1,4 @@
-"""Metadata that is nested without end is damaged like any other, and no bug."""
+"""Endlessly nested metadata count as damaged, and cause no other error."""
 
 import pytest
 

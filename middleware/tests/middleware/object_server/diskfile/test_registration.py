@@ -1,4 +1,4 @@
-"""Storage daemons make themselves known; until all have, nothing is transformed on a node."""
+"""Storage daemons register; until all have, a node transforms no object."""
 
 import asyncio
 import logging
@@ -122,7 +122,7 @@ def test_a_policy_is_held_back_until_all_nodes_are_ready():
     assert capabilities.refuse(ON_DISKS) == ""
     assert capabilities.needs_storage_state
     capabilities.unready_nodes = None
-    assert capabilities.refuse(ON_DISKS) == "what the other nodes report was not read yet"
+    assert capabilities.refuse(ON_DISKS) == "the reports of the other nodes were not read yet"
     capabilities.unready_nodes = {"n2": "waiting for object-auditor"}
     assert capabilities.refuse(ON_DISKS) == "node `n2` is waiting for object-auditor"
     assert capabilities.refuse(assignment(keyword="xor")) == ""
@@ -134,7 +134,7 @@ def test_a_new_daemon_updates_the_nodes_readiness():
     assert "object-server" in capabilities.refuse(ON_DISKS)
     assert capabilities.add(daemon("object-server"))
     assert capabilities.refuse(ON_DISKS) == ""
-    assert not capabilities.remove("w-object-server")  # it is remembered
+    assert not capabilities.remove("w-object-server")  # its hello is kept
 
 
 # -- the daemons ------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ def test_a_new_daemon_updates_the_nodes_readiness():
 
 @contextmanager
 def listening(path):
-    """An agent's door on a loop of its own; ``turn(n)`` lets it hear ``n`` messages."""
+    """An agent's server on a loop of its own; ``turn(n)`` lets it receive ``n`` messages."""
     heard = []
     loop = asyncio.new_event_loop()
     totals = Totals()
@@ -247,7 +247,7 @@ def test_an_object_server_transforms_once_its_agent_reports_readiness(node, path
     assert node.get().body == b"text " * 5000
 
 
-# -- nodes and each other -----------------------------------------------------------------------------
+# -- several nodes -----------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -257,7 +257,7 @@ def redis_server(tmp_path):
 
 
 async def reported(store, holds):
-    """The first state of all reports, by node, that ``holds``; each report is announced."""
+    """The first state of all reports, by node, for which ``holds`` is true; each report is announced."""
     async with store.client.pubsub(ignore_subscribe_messages=True) as news:
         await news.subscribe(store.keys.acks)
         while True:
@@ -268,7 +268,7 @@ async def reported(store, holds):
 
 
 def test_a_node_without_disks_holds_a_policy_back_until_the_nodes_with_disks_can(redis_server, tmp_path):
-    """A proxy that asked for it sooner would have files pushed to nodes that take them for damaged ones."""
+    """A proxy that requested it sooner would have files replicated to nodes that consider them damaged."""
 
     async def story():
         store = AsyncStore(redis_server.url)

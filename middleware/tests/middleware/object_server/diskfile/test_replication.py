@@ -1,4 +1,4 @@
-"""Copies of transformed objects: rsync carries files as they are, SSYNC and the reconstructor plain bytes."""
+"""Copies of transformed objects: rsync carries files unchanged, SSYNC and the reconstructor plain bytes."""
 
 import base64
 import json
@@ -14,14 +14,14 @@ from sluice_filters.testing.fake_filters import HeadedXor
 from sluice_middleware.swift.diskfile_api import POLICIES
 from sluice_middleware.wsgi import sysmeta
 
-#: Swift's sender leaves files open that it needs for their metadata only.
+#: Swift's sender does not close files that it opens only for their metadata.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 BODY = b"".join(b"%d some line of text\n" % number for number in range(9000))
 
 
 class OnlyHere(HeadedXor):
-    """Installed on one node alone."""
+    """A filter that is installed on one node only."""
 
     info = replace(HeadedXor.info, keyword="only_here")
 
@@ -216,7 +216,7 @@ def test_a_missing_key_does_not_keep_a_fragment_from_being_rebuilt_elsewhere(tmp
 
 
 def test_a_hard_link_in_another_partition_is_the_same_object(pair):
-    """What the relinker and a PUT during an increase of the partition power do."""
+    """The effect of the relinker, and of a PUT during an increase of the partition power."""
     node = pair[0]
     node.put(BODY, "compression")
     (file,) = node.files()

@@ -1,4 +1,4 @@
-"""What is copied between storage nodes has the priority of copies, whose object it may be."""
+"""Copies between storage nodes have the priority of copies, for any object."""
 
 import random
 
@@ -34,7 +34,7 @@ def test_replication_streams_do_not_use_the_tenants_io_level(node, monkeypatch, 
     node.manager().scheduler.agent_state = lambda: AgentState(levels, active=True)
     assert node.put(BODY, headers=COPY).status == "201 Created"
     assert node.get(headers=COPY).body == BODY
-    assert {NO_CLASS, *found} == {NO_CLASS, level}  # threads begin with the first
+    assert {NO_CLASS, *found} == {NO_CLASS, level}  # threads start with the first
     assert node.get().body == BODY
     assert found[-1] == 0
 

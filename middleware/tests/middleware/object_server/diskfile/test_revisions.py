@@ -1,4 +1,4 @@
-"""Disk files while an uploaded filter is rolled out: nodes are revisions apart for a while."""
+"""Disk files while an uploaded filter is rolled out: nodes may have different revisions for a while."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""Taking Sluice out of a node: ``sluice-diskfile`` finds transformed files and makes them plain.
+"""Removal of Sluice from a node: ``sluice-diskfile`` finds transformed files and makes them plain.
 
 ``scan``, ``show`` and ``unwind`` are used as docs/admin/storage-nodes.md shows them.
 """
@@ -57,7 +57,7 @@ def node(tmp_path, keys):
 
 @pytest.fixture
 def command(tmp_path, node, keys, capsys):
-    """Runs ``sluice-diskfile``: its answer and what it printed."""
+    """Run ``sluice-diskfile``; return its exit status and its output."""
     config = tmp_path / "object-server.conf"
     config.write_text(f"[DEFAULT]\ndevices = {node.folder}\nsluice_key_file = {keys}\nlog_name = 100%\n")
 
@@ -184,7 +184,7 @@ def test_a_damaged_file_is_left_to_the_auditor(node, command):
 
 
 def swapping(monkeypatch, act):
-    """Let ``act`` happen just before names are exchanged, once."""
+    """Let ``act`` run once just before names are exchanged."""
     real = diskfile_rewrite._exchange
     left = [act]
 
