@@ -1,4 +1,4 @@
-"""The form of the pages that are written by hand."""
+"""The form of handwritten pages."""
 
 import re
 from collections import Counter

@@ -23,7 +23,7 @@ def test_links_lead_somewhere(page):
 
 
 def leads_somewhere(path, anchor):
-    """Whether ``path`` exists and, where it is a page, has ``anchor``."""
+    """Whether ``path`` exists and, if it is a page, has ``anchor``."""
     if not anchor or path not in PAGES:
         return path.exists() and not anchor
     return anchor in PAGES[path].anchors

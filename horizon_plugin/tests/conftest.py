@@ -18,7 +18,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "sluice_controller.app.settings"
 
 
 def put_module(name, **attributes):
-    """Let ``name`` be imported with these ``attributes``."""
+    """Make ``name`` importable with these ``attributes``."""
     module = sys.modules[name] = ModuleType(name)
     vars(module).update(attributes)
     return module

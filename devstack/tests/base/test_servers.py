@@ -59,7 +59,7 @@ def test_a_server_that_cannot_start_says_why_at_once(tmp_path):
     with RedisServer(free_port(), tmp_path / "a", tied=True) as first:
         second = RedisServer(first.port, tmp_path / "b", tied=True)
         second.start()
-        second.answers = lambda: False  # the first one would answer for it
+        second.answers = lambda: False  # the first one would answer in its place
         with pytest.raises(PeerError, match=r"redis ended instead of serving: [\s\S]*[Aa]ddress already in use"):
             second.wait_ready()
         second.stop()

@@ -27,7 +27,7 @@ RUN = polls(NOT_IN_FORCE, NOT_IN_FORCE, IN_FORCE, IN_FORCE, IN_FORCE, UNSETTLED,
     [
         (0.2, 0.8, OUTSIDE),
         (1.2, 1.8, UNDECIDABLE),  # set somewhere between two answers
-        (2.95, 2.97, INSIDE),  # during an answer, both neighbours agree
+        (2.95, 2.97, INSIDE),  # during an answer, both neighbours are equal
         (1.05, 1.3, UNDECIDABLE),
         (2.2, 2.8, INSIDE),
         (2.2, 3.8, INSIDE),

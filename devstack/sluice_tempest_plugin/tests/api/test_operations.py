@@ -12,7 +12,7 @@ class OperationsTest(base.BaseSluiceTest):
     """These tests change the cluster only by one policy for one container."""
 
     def a_policy(self) -> str:
-        """The id of a policy that is enforced."""
+        """The id of an enforced policy."""
         sentence = f"FOR CONTAINER {self.account}/{self.name('container')} DO SET noop"
         return str(self.create_policy(sentence)["id"])
 

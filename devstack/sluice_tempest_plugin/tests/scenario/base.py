@@ -35,7 +35,7 @@ class BaseScenarioTest(BaseSluiceTest):
         return container
 
     def upload(self, container: str, data: bytes, name: str = "") -> str:
-        """The name of an object that holds ``data``."""
+        """Upload an object that holds ``data``; return its name."""
         name = name or self.name("object")
         self.objects.create_object(container, name, data)
         self.undo(self.objects.delete_object, container, name)
