@@ -2,8 +2,9 @@
 
 Functional tests have the same one behind Keystone.
 
-A cluster ends with the last test below the folder whose ``conftest.py`` brings it (scope ``package``): one that nothing
-uses any more would take processor time from the tests that follow in its process.
+A fixture of the scope ``package`` ends with the last test of the package whose ``conftest.py`` brings it, below
+``tests/functional`` and ``tests/probe/horizon``; elsewhere, where folders are not packages, with the session.  A
+cluster that no test uses any more would take processor time from the tests that follow in its process.
 """
 
 import time

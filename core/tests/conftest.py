@@ -16,7 +16,7 @@ def authority(tmp_path_factory):
     return Authority(tmp_path_factory.mktemp("authority"))
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def rabbit_server(tmp_path_factory, authority):
     """One broker for all tests, since it takes seconds to start.  It also serves TLS."""
     ports = (free_port(), free_port(), free_port())

@@ -25,7 +25,7 @@ def patient_team(monkeypatch):
     monkeypatch.setattr("futurist._thread.ThreadWorker.MAX_IDLE_FOR", 0.02)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def rabbit_server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("rabbit")
     with RabbitServer(free_port(), free_port(), free_port(), folder, tied=True) as server:
