@@ -62,7 +62,7 @@ class Claim:
         """
         saved = replace(self.operation, step=step, data={**self.operation.data, **data})
         if not self._store.run(operations.JOBS.replace(self._store.keys, self.operation, saved)):
-            raise PeerError(f"operation `{saved.id}` took too long, and somebody else works at it now")
+            raise PeerError(f"operation `{saved.id}` took too long, and another process continues it now")
         self.operation = saved
         return saved
 

@@ -26,7 +26,7 @@ _OUTPUT: Final = (
 )
 _STATUS: Final = (
     ("0", "done"),
-    ("1", "something was refused, or nobody answered; of several names at least one"),
+    ("1", "something was refused, or no answer came; of several names at least one"),
     ("2", "the command line is wrong"),
     ("130", "interrupted"),
 )

@@ -46,7 +46,7 @@ def describe_volume_filter(upload: Upload) -> ActionInfo:
     if not isinstance(changes, bool):
         faults.append(f"`changes_content` is `{changes}`, expected true or false")
     elif changes and not upload.reverse:
-        faults.append("it changes content and cannot be undone: nobody could read the volume, expected `reverse`")
+        faults.append("it changes content and cannot be undone: the volume could not be read, expected `reverse`")
     if faults:
         raise BadUpload(f"filter `{upload.keyword}`: {'; '.join(faults)}")
     try:

@@ -36,7 +36,7 @@ def _of_cluster(part: str) -> Callable[[Data], Any]:
 
 def _floors(counts: Any) -> str:
     if counts["stale"]:
-        return "nobody measures"
+        return "no actor host measures"
     return (
         f"{counts['short']} not met, {rate_text(counts['shortfall'])} are missing" if counts["short"] else "all are met"
     )

@@ -42,7 +42,7 @@ def http_host(url: str) -> str:
     if parts.scheme not in ("http", "https") or not host:
         raise BadUrl(f"`{url.partition('?')[0]}` is no URL of a service, expected `http://` or `https://` and a host")
     if "@" in parts.netloc:
-        raise BadUrl("the URL holds a user or a password, expected neither: it is shown to whoever may read it")
+        raise BadUrl("the URL holds a user or a password, expected neither: all readers of the setting see it")
     if parts.fragment:
         raise BadUrl("the URL has a fragment, expected none")
     return host

@@ -160,7 +160,7 @@ def _next_timestamp(moment: str) -> str:
     try:
         return f"{Decimal(moment) + _STEP:016.5f}"
     except ArithmeticError:
-        raise FilterError(f"object is not deleted, since nobody says when it was written: `{moment}`") from None
+        raise FilterError(f"object is not deleted, since it has no valid time of writing: `{moment}`") from None
 
 
 def copy_headers(headers: Headers) -> dict[str, str]:

@@ -143,7 +143,7 @@ def floors_card(client: Client, counts: Mapping[str, Any], request: HttpRequest)
     url = panel_link(request, "bandwidth")
     title = gettext("Bandwidth floors")
     if counts["stale"]:
-        return Card(title, gettext("nobody measures now"), UNKNOWN, (), url)
+        return Card(title, gettext("no actor host measures"), UNKNOWN, (), url)
     if not counts["short"]:
         return Card(title, gettext("all met"), OK, (), url)
     figure = gettext("%(count)d not met, %(rate)s lacking") % {

@@ -29,7 +29,7 @@ OPTIONS: Final[Mapping[str, tuple[type, str]]] = {
     "folder": (str, "sockets and code of the containers, not shared with other nodes (/var/lib/sluice/storlets)"),
     "cache": (str, "where the Java library is, if it was built"),
     "node": (str, "this node's name, when several share an engine (the host's name)"),
-    "uid": (int, "who runs the storlets (us; nobody when we are root)"),
+    "uid": (int, "user that runs the storlets (default: the user of this process, or nobody if that is root)"),
     "runs": (int, "runs of one filter for one tenant at once (16)"),
     "cpus": (float, "processors of one container (1.0)"),
     "temporary": (int, "bytes of /tmp in a container (64 MiB)"),

@@ -27,7 +27,7 @@ def test_a_filter_of_volumes_is_about_volumes_alone_and_runs_at_the_konnector():
         (upload("Rot"), "keyword `Rot`, expected lower case"),
         (upload("luks"), "`luks` is a filter that konnectors have already"),
         (upload(stage=3), "`stage` is nothing a filter of volumes can declare"),
-        (upload(reverse=False, changes_content=True), "nobody could read the volume, expected `reverse`"),
+        (upload(reverse=False, changes_content=True), "the volume could not be read, expected `reverse`"),
         (upload(changes_content="yes"), "`changes_content` is `yes`, expected true or false"),
         (upload(parameters=[{"name": "--filter", "type": "str"}]), "parameter `--filter` of filter `rot`"),
         (upload(parameters=[{"name": "size", "type": "size"}]), "parameter `size` of filter `rot` is of type `size`"),
