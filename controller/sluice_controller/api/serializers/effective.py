@@ -31,7 +31,7 @@ from sluice_dsl.catalogue.base import Catalogue
 
 _MESSAGES: Final = {
     DISABLED: "the policy is disabled",
-    WAITING: "its actor has set nothing here, and has not reported its observations yet",
+    WAITING: "its actor has set nothing here, and has not said yet what it observes",
     NO_VALUE: "its actor has set nothing here: one of its metrics has no value",
     CONDITION: "its condition does not hold",
     UNKNOWN: "its condition needs a property that is not known of this request",

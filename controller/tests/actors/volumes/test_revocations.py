@@ -95,7 +95,7 @@ def test_a_konnector_that_fails_is_told_later(story, caplog):
         assert await world.told()
 
     story(scenario)
-    assert re.search(r" \[o1 req-[0-9a-f-]{36}\] node `n1` is not told that it lost volume `v1`", caplog.text)
+    assert re.search(r" \[o1 req-[0-9a-f-]{36}\] node `n1` cannot be told to release volume `v1`", caplog.text)
 
 
 def test_a_konnector_that_has_the_volume_anew_keeps_it(story):

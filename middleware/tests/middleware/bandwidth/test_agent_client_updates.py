@@ -134,7 +134,7 @@ def test_an_unknown_message_of_the_agent_is_ignored(agent, line, caplog):
     agent.wait_until(lambda: agent.workers)
     for one in agent._open - {agent._listener}:
         one.send(b"\x77")
-    agent.wait_until(lambda: "in another way" in caplog.text)
+    agent.wait_until(lambda: "invalid message from the agent" in caplog.text)
     agent.join(green.start_green(line.open(FLOW).acquire, 1))
 
 

@@ -206,12 +206,12 @@ def test_an_error_of_one_is_no_error_of_the_others(node):
         (b"{}", "no list"),
         (b"[]", "0 requests in a batch, expected 1 to 64"),
         (encode_requests([look()] * (MOST + 1)), "65 requests in a batch"),
-        (json.dumps([["sda", 0, 0, "a", "c", None, None]]).encode(), "none for an object"),
-        (json.dumps([["../sda", 0, 0, "a", "c", "o", None]]).encode(), "none for an object"),
-        (json.dumps([["..", 0, 0, "a", "c", "o", None]]).encode(), "none for an object"),
-        (json.dumps([["sda", "../0", 0, "a", "c", "o", None]]).encode(), "none for an object"),
-        (json.dumps([["sda", 0, 0, "a", "c", "o", {"x-timestamp": "1"}]]).encode(), "none for an object"),
-        (json.dumps([["sda", 0, 0, "a", "c", "o", {"x-timestamp": "1", "content-type": 1}]]).encode(), "none for an"),
+        (json.dumps([["sda", 0, 0, "a", "c", None, None]]).encode(), "does not name an object"),
+        (json.dumps([["../sda", 0, 0, "a", "c", "o", None]]).encode(), "does not name an object"),
+        (json.dumps([["..", 0, 0, "a", "c", "o", None]]).encode(), "does not name an object"),
+        (json.dumps([["sda", "../0", 0, "a", "c", "o", None]]).encode(), "does not name an object"),
+        (json.dumps([["sda", 0, 0, "a", "c", "o", {"x-timestamp": "1"}]]).encode(), "does not name an object"),
+        (json.dumps([["sda", 0, 0, "a", "c", "o", {"x-timestamp": "1", "content-type": 1}]]).encode(), "does not name"),
     ],
 )
 def test_what_is_no_batch_is_refused(node, body, reason):
