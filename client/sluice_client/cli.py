@@ -137,13 +137,19 @@ class Sluice(App):
         """Called by cliff after the command."""
         self.client_manager.close()
 
+    def refuse_unknown(self, typed: list[str]) -> int:
+        """Say on standard error that ``typed`` is no command; the exit status."""
+        error, *commands = unknown_command(typed).split("\n")
+        self.LOG.error(error)
+        self.stderr.writelines(f"{line}\n" for line in commands)  # a log record has one line
+        return USAGE
+
     def run_subcommand(self, argv: list[str]) -> int:
         """Called by cliff, whose own answer to unknown words has no near miss and goes to standard output."""
         try:
             self.command_manager.find_command(argv)
         except ValueError:
-            self.LOG.error(unknown_command(argv))
-            return USAGE
+            return self.refuse_unknown(argv)
         return super().run_subcommand(argv)
 
     def interact(self) -> None:

@@ -90,6 +90,5 @@ class Help(HelpCommand):
         try:
             self.app.command_manager.find_command(given)
         except ValueError:
-            self.app.LOG.error(unknown_command(given))
-            return USAGE
+            return int(self.app.refuse_unknown(given))
         return super().take_action(parsed_args)
