@@ -24,7 +24,7 @@ from cliff.help import HelpExit
 from sluice_client.commands import COMMANDS, EARLIER
 from sluice_client.completion import Complete
 from sluice_client.connection import DEFAULT_URL, Settings
-from sluice_client.help import USAGE, Help, help_by_topic, unknown_command
+from sluice_client.help import USAGE, Help, help_by_topic, refuse_unknown
 from sluice_client.rest.client import TIMEOUT, Client
 
 _TEXT: Final = "Write policies for Swift and watch them work."
@@ -137,19 +137,12 @@ class Sluice(App):
         """Called by cliff after the command."""
         self.client_manager.close()
 
-    def refuse_unknown(self, typed: list[str]) -> int:
-        """Say on standard error that ``typed`` is no command; the exit status."""
-        error, *commands = unknown_command(typed).split("\n")
-        self.LOG.error(error)
-        self.stderr.writelines(f"{line}\n" for line in commands)  # a log record has one line
-        return USAGE
-
     def run_subcommand(self, argv: list[str]) -> int:
         """Called by cliff, whose own answer to unknown words has no near miss and goes to standard output."""
         try:
             self.command_manager.find_command(argv)
         except ValueError:
-            return self.refuse_unknown(argv)
+            return refuse_unknown(self, argv)
         return super().run_subcommand(argv)
 
     def interact(self) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import Final
 
+from cliff.app import App
 from cliff.help import HelpCommand
 
 from sluice_client.commands import COMMANDS, TOPICS, commands_by_topic
@@ -53,6 +54,14 @@ def unknown_command(typed: Sequence[str]) -> str:
     return "\n".join([f"{wrong}, expected one of", *command_lines(of_thing)])
 
 
+def refuse_unknown(app: App, typed: Sequence[str]) -> int:
+    """Say on standard error that ``typed`` is no command; the exit status."""
+    error, *commands = unknown_command(typed).split("\n")
+    app.LOG.error(error)
+    app.stderr.writelines(f"{line}\n" for line in commands)  # a log record has one line
+    return USAGE
+
+
 def _with_first_word(words: list[str]) -> list[str]:
     """``words``, the first one of which is a slip, with the word that was meant; none when nothing is near."""
     first = {one.partition(" ")[0] for one in COMMANDS}
@@ -90,5 +99,5 @@ class Help(HelpCommand):
         try:
             self.app.command_manager.find_command(given)
         except ValueError:
-            return int(self.app.refuse_unknown(given))
+            return refuse_unknown(self.app, given)
         return super().take_action(parsed_args)
