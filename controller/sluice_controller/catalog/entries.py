@@ -14,6 +14,7 @@ from sluice_controller.catalog import reference_guards
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.policy_cache import CacheContents
 from sluice_controller.errors import check_version
+from sluice_controller.validation.names import near_miss
 from sluice_core.errors import NotFound
 from sluice_core.messages.registry import RegistryRecord, named_records
 from sluice_core.store.records import Committed, Draft
@@ -116,7 +117,7 @@ class RecordKind(Generic[TT]):
         version = backend.store.version(f"entry/{key}")
         entry = backend.policy_cache.contents().entries.get(key)
         if entry is None:
-            raise NotFound(f"there is no {self.title} `{name}`")
+            raise NotFound(f"there is no {self.title} `{name}`{near_miss(name, self.list_all(backend))}")
         check_version(f"{self.title} `{name}`", version, expected)
         return StoredRecord(self.cls.read(entry), version, entry.created, entry.created_by)
 

@@ -28,6 +28,7 @@ from typing import Any, Final
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.config import KEYSTONE
 from sluice_controller.identity.keystone_probe import probe_for
+from sluice_controller.validation.names import near_miss
 from sluice_core.errors import NotFound, PeerError
 from sluice_core.messages.bandwidth_report import BandwidthReport
 from sluice_core.messages.nodes import NodeReport
@@ -147,7 +148,7 @@ def find_node(cluster: Cluster, node: str) -> NodeReport:
     for one in cluster.nodes:
         if one.node == node:
             return one
-    raise NotFound(f"there is no node `{node}`")
+    raise NotFound(f"there is no node `{node}`{near_miss(node, (one.node for one in cluster.nodes))}")
 
 
 @dataclass(slots=True)

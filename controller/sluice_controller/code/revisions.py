@@ -29,6 +29,7 @@ from sluice_controller.catalog.policy_cache import CacheContents
 from sluice_controller.code import code_trial
 from sluice_controller.errors import check_version
 from sluice_controller.validation.bodies import Body
+from sluice_controller.validation.names import near_miss
 from sluice_core.describe import NATIVE, NBDKIT
 from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
 from sluice_core.messages.uploads import REVISIONS, Revision, Upload, upload_key
@@ -130,7 +131,8 @@ class CodeKind:
         version = backend.store.version(f"upload/{key}")
         upload = backend.store.upload(key)
         if upload is None:
-            raise NotFound(f"there is no {self.title} `{name}`")
+            known = uploads_of_kind(backend.policy_cache.contents(), self.kind)
+            raise NotFound(f"there is no {self.title} `{name}`{near_miss(name, known)}")
         check_version(f"{self.kind} `{name}`", version, expected)
         return RegisteredCode(upload, version, backend.policy_cache.contents().upload_epochs.get(key, 0))
 

@@ -18,6 +18,7 @@ from sluice_controller.policies import generated_policies
 from sluice_controller.policies.generated_policies import GeneratedPolicies
 from sluice_controller.policies.services import Authorize, allow_all
 from sluice_controller.validation.bodies import Body
+from sluice_controller.validation.names import near_miss
 from sluice_controller.validation.parameters import refuse_unknown
 from sluice_core.describe import FILTER, PLACES, ActionInfo
 from sluice_core.errors import CallerError, Conflict, NotFound
@@ -165,7 +166,7 @@ def _filter_info(backend: Backend, keyword: str) -> ActionInfo:
     alias = catalogue.actions_by_alias.get(keyword.lower())
     info = catalogue.action(alias.keyword if alias else keyword)
     if info is None:
-        raise NotFound(f"there is no filter `{keyword}`")
+        raise NotFound(f"there is no filter `{keyword}`{near_miss(keyword, catalogue.actions)}")
     if info.kind != FILTER:
         raise CallerError(f"`{info.keyword}` is not a filter, expected one; a policy can set it")
     if alias is not None:

@@ -22,6 +22,7 @@ from sluice_controller.catalog.policy_cache import CachedPolicy
 from sluice_controller.errors import check_version
 from sluice_controller.policies.bandwidth_checks import check_bandwidth
 from sluice_controller.policies.selectors import PolicyView, find_cached, policy_enforcement
+from sluice_controller.validation.names import near_miss
 from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_core.messages.policies import NAME, Assignment, Policy
 from sluice_core.messages.predicate import Predicate, any_of
@@ -283,7 +284,7 @@ def forget_node(backend: Backend, node: str) -> None:
     :raises NotFound: when it never reported
     """
     if not backend.store.forget_node(node):
-        raise NotFound(f"there is no node `{node}`")
+        raise NotFound(f"there is no node `{node}`{near_miss(node, (one.node for one in backend.store.nodes()))}")
 
 
 def adopt_history(backend: Backend, by: str) -> Head:

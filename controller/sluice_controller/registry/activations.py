@@ -163,7 +163,7 @@ def _shown(info: ActionInfo, stored: StoredRecord[Activation] | None) -> FilterA
 def _info(backend: Backend, keyword: str) -> ActionInfo:
     info = backend.catalogue.actions.get(keyword)
     if info is None:
-        raise NotFound(f"there is no filter `{keyword}`")
+        raise NotFound(f"there is no filter `{keyword}`{names.near_miss(keyword, backend.catalogue.actions)}")
     return info
 
 

@@ -7,7 +7,7 @@ Nodes get a filter together with its files (``Upload.dependencies``: name → SH
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import IO, Any, Final
 
@@ -20,7 +20,7 @@ from sluice_controller.code.revisions import code_store, receive_upload, uploads
 from sluice_controller.errors import check_version
 from sluice_controller.policies import deployments
 from sluice_controller.validation.bodies import Body
-from sluice_controller.validation.names import new_name
+from sluice_controller.validation.names import near_miss, new_name
 from sluice_core.describe import NATIVE, NBDKIT, PROCESS, WASM
 from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_core.messages.policies import Target
@@ -196,7 +196,7 @@ def _chosen(backend: Backend, target: Target, data: Any) -> list[Upload]:
     keywords = body.texts("filters")
     unknown = [one for one in keywords if one not in uploads]
     if unknown or not keywords:
-        raise NotFound(f"there is no registered filter {_listed(unknown)}" if unknown else "`filters` names none")
+        raise NotFound(_unregistered(unknown, uploads) if unknown else "`filters` names none")
     return [uploads[one] for one in dict.fromkeys(keywords)]
 
 
@@ -223,6 +223,10 @@ def _commit(backend: Backend, old: StoredRecord[Dependency], draft: Draft, keywo
         used = {key: data for key, data in {**upload.dependencies, name: sha256}.items() if data or key != name}
         edited.append(replace(upload, dependencies=used, revision=upload.revision + 1))
     return backend.store.commit(replace(draft, uploads=tuple(edited), expect=expect)).version
+
+
+def _unregistered(unknown: Sequence[str], uploads: Iterable[str]) -> str:
+    return f"there is no registered filter {_listed(unknown)}{near_miss(unknown[0], uploads)}"
 
 
 def _listed(words: Iterable[str]) -> str:

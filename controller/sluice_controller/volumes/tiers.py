@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.validation.bodies import Body, read_rate
-from sluice_controller.validation.names import new_name
+from sluice_controller.validation.names import near_miss, new_name
 from sluice_controller.volumes.cinder_access import service_cinder
 from sluice_core.errors import CallerError, Conflict, Forbidden, NotFound
 from sluice_volumes import operations
@@ -118,7 +118,7 @@ def find(backend: Backend, name: str) -> TierView:
     """
     tiers = list_all(backend)
     if name not in tiers:
-        raise NotFound(f"there is no tier `{name}`")
+        raise NotFound(f"there is no tier `{name}`{near_miss(name, tiers)}")
     return tiers[name]
 
 

@@ -1,6 +1,7 @@
 """Refusals: one JSON form for every status, an id on every answer."""
 
 import re
+import time
 
 import pytest
 
@@ -8,6 +9,7 @@ from sluice_aio.base.backing_servers import RedisServer
 from sluice_aio.base.ports import free_port
 from sluice_controller.catalog.backend import open_backend
 from sluice_controller.config import Config
+from sluice_core.messages.nodes import NodeReport
 
 STATIC = {"policy": "FOR TENANT AUTH_test DO SET compression"}
 PATHS = ("/policies", "/nodes", "/filters", "/registry/terms", "/schema", "/policies/x")
@@ -144,3 +146,22 @@ def test_answers_forbid_caching(api):
 def test_a_line_break_in_a_path_does_not_forge_a_log_line(api, caplog):
     api.get("/policies/x%0AINFO%20forged")
     assert not any("\n" in record.getMessage() for record in caplog.records)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "error"),
+    [
+        ("get", "/registry/gtenants/god", "there is no group of tenants `god`, did you mean `gold`"),
+        ("get", "/registry/gtenants/zzz", "there is no group of tenants `zzz`"),
+        ("get", "/nodes/storgae-1", "there is no node `storgae-1`, did you mean `storage-1`"),
+        ("delete", "/nodes/storgae-1", "there is no node `storgae-1`, did you mean `storage-1`"),
+        ("get", "/registry/filters/compresion", "there is no filter `compresion`, did you mean `compression`"),
+        ("put", "/filters/acme/deploy/compresion", "there is no filter `compresion`, did you mean `compression`"),
+    ],
+)
+def test_an_unknown_name_is_404_with_its_near_miss(api, backend, method, path, error):
+    api.post("/registry/gtenants", {"name": "gold", "tenants": ["acme"]}, format="json")
+    backend.store.report(NodeReport("storage-1", "h", 1, at=time.time()))
+    answer = getattr(api, method)(path, format="json")
+    assert_error(answer, 404)
+    assert answer.json()["error"]["message"] == error
