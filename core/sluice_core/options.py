@@ -103,9 +103,18 @@ def read_ini(paths: Iterable[str | Path], default_section: str = configparser.DE
         try:
             with open(path, encoding="utf-8") as file:
                 parser.read_file(file)
+        except configparser.ParsingError as error:  # its text quotes the lines, which may have a password
+            raise OptionError(f"cannot read `{path}`: {_misplaced(error)}") from None
         except (OSError, configparser.Error, UnicodeDecodeError) as error:
             raise OptionError(f"cannot read `{path}`: {error}") from error
     return parser
+
+
+def _misplaced(error: configparser.ParsingError) -> str:
+    """Return which line of an ini file is wrong, without its text."""
+    if isinstance(error, configparser.MissingSectionHeaderError):
+        return f"line {error.lineno} stands before any section, expected `[name]` above it"
+    return f"line {error.errors[0][0]} is no option, expected `name = value`"
 
 
 def _read_sources(

@@ -73,6 +73,22 @@ def test_a_missing_section_means_defaults_and_a_missing_file_is_told(tmp_path):
         read_file(OPTIONS, path, "here")
 
 
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("url = redis://:geheim@h\n", "line 1 stands before any section, expected `[name]` above it"),
+        ("[here]\nname = a\npassword geheim\n", "line 3 is no option, expected `name = value`"),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_named_and_not_quoted(tmp_path, text, fault):
+    path = tmp_path / "wrong.conf"
+    path.write_text(text)
+    with pytest.raises(OptionError) as caught:
+        read_file(OPTIONS, path, "here")
+    assert str(caught.value) == f"cannot read `{path}`: {fault}"
+    assert caught.value.__cause__ is None, "a traceback would quote the line"
+
+
 def test_a_percent_sign_is_only_that(tmp_path):
     path = tmp_path / "percent.conf"
     path.write_text("[here]\nname = amqp://h/%2F\n")
