@@ -188,7 +188,11 @@ def read_token(path: str) -> str:
 
 def without_password(url: str) -> str:
     """Return ``url`` without user name and password, for error messages."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # half of the brackets of an IPv6 address; sending a request reports it
+        before, slashes, rest = url.rpartition("//")
+        return before + slashes + rest.rpartition("@")[2]
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 

@@ -180,9 +180,10 @@ def test_an_empty_list_says_so_beside_the_output(run, stub):
     assert run("--url", stub.url, "term", "list", "-f", "value") == (0, "", "")
 
 
-def test_an_address_that_is_no_url_is_answered_with_one(run):
-    said = "sluice: `nonsense` is no URL of an API, expected one like `http://127.0.0.1:8877`\n"
-    assert run("--url", "nonsense", "term", "list") == (1, "", said)
+@pytest.mark.parametrize(("address", "shown"), [("nonsense", "nonsense"), ("http://me:geheim@[::1/x", "http://[::1/x")])
+def test_an_address_that_is_no_url_is_answered_with_one(run, address, shown):
+    said = f"sluice: `{shown}` is no URL of an API, expected one like `http://127.0.0.1:8877`\n"
+    assert run("--url", address, "term", "list") == (1, "", said)
 
 
 def test_tracebacks_are_shown_on_demand_only(run, stub):
