@@ -1,9 +1,7 @@
 """Links of all pages lead to an existing file and heading; frequent topics are few links away."""
 
-from collections.abc import Iterable
-
 import pytest
-from docs.checks.pages import DOCS, ROOT, Page, all_pages, documentation
+from docs.checks.pages import DOCS, ROOT, all_pages, documentation
 
 PAGES = {page.path: page for page in all_pages()}
 #: Frequent topic → the page that has it, and the heading (empty: the page is about it).
@@ -39,12 +37,8 @@ def reached(start, links):
     return distances
 
 
-def toctree_and_files(page: Page) -> Iterable:
-    return page.toctree
-
-
 def test_each_page_is_reached_by_toctrees():
-    found = reached(DOCS / "index.md", toctree_and_files)
+    found = reached(DOCS / "index.md", lambda page: page.toctree)
     assert [page.name for page in documentation() if page.path not in found] == []
 
 

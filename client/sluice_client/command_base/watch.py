@@ -135,7 +135,7 @@ def _fetch_or_previous(watched: Watched, before: Data | None) -> tuple[Data | No
     except Unreachable as error:
         return before, str(error)
     except ApiError as error:
-        if error.status != 503:
+        if error.status != _BUSY:
             raise
         return before, error.message
 

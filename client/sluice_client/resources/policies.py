@@ -1,4 +1,4 @@
-"""The columns of every resource, in lists and when one is shown; one table for all commands and formats."""
+"""The columns of policies, and of what enforces them: nodes, filters, metrics, events."""
 
 from __future__ import annotations
 
@@ -70,6 +70,7 @@ def _action(action: Data) -> str:
 
 
 def describe_infeasible(found: Any) -> str:
+    """Return how much bandwidth is missing for a floor."""
     return f"{rate_text(found['shortfall'])} are missing to keep what it promises"
 
 
