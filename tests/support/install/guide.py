@@ -58,21 +58,28 @@ class Step:
 def read_page(path: Path) -> list[Step]:
     """The steps of a page.
 
-    :raises ValueError: for a block that is not followed and has no reason
+    :raises ValueError: for a block that is not followed and has no reason, and for an output that would be compared
+        with nothing
     """
     text = path.read_text(encoding="utf-8")
     steps: list[Step] = []
+    prints = False  # whether the block before has commands without an output
     for match in _FENCE.finditer(text):
         place = f"{path.name}:{text.count(chr(10), 0, match.start()) + 1}"
         language, _, rest = match["info"].partition(" ")
         options = {name: quoted or word for name, quoted, word in _OPTION.findall(rest)}
         content = textwrap.dedent(match["text"])
         if language == "text" and "output" in options:
-            steps[-1] = replace(steps[-1], output=content)
+            if not prints:
+                raise ValueError(f"{place}: an output without commands, expected a block with host=… directly above it")
+            steps[-1], prints = replace(steps[-1], output=content), False
         elif "host" in options:
             steps.append(Step(place, options["host"], content, options.get("edit", ""), None, "repeat" in options))
-        elif language in ("sh", "console", "ini") and not match["mark"]:
-            raise ValueError(f"{place}: a block of `{language}` has no host, expected host=… or a comment `no-run`")
+            prints = not steps[-1].file
+        elif language in ("sh", "console", "ini"):
+            if not match["mark"]:
+                raise ValueError(f"{place}: a block of `{language}` has no host, expected host=… or a comment `no-run`")
+            prints = False
     return steps
 
 

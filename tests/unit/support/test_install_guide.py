@@ -55,6 +55,24 @@ def test_a_block_that_nobody_follows_says_why(tmp_path):
         read_page(write(tmp_path, "```sh\nrm x\n```\n"))
 
 
+OUTPUT = "```text output\nx\n```\n"
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "",
+        "```ini host=proxy edit=/etc/x.conf\n[a]\n```\n",
+        "```sh host=proxy\necho x\n```\n" + OUTPUT,
+        "```sh host=proxy\necho y\n```\n<!-- no-run: needs a moon -->\n```sh\necho x\n```\n",
+    ],
+    ids=["nothing", "an edited file", "another output", "commands that are not followed"],
+)
+def test_an_output_that_is_compared_with_nothing_is_refused(tmp_path, before):
+    with pytest.raises(ValueError, match="an output without commands"):
+        read_page(write(tmp_path, before + OUTPUT))
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_page_can_be_followed_and_is_short(page):
     assert {step.host for step in read_page(page)} <= ROLES
