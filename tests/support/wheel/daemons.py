@@ -8,7 +8,7 @@ import json
 import shutil
 import socket
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -168,7 +168,7 @@ def run_cluster(role: Role, servers: Servers) -> None:
 
 
 @contextlib.contextmanager
-def _short_folder():
+def _short_folder() -> Iterator[Path]:
     """A folder for unix sockets, whose path is short, and which other users may be let into."""
     folder = Path(tempfile.mkdtemp(prefix="sluice-"))
     try:

@@ -23,6 +23,8 @@ UV: Final = Path(sys.executable).with_name("uv")
 _INSTALLING: Final = 900
 #: Seconds for a daemon to become ready, and to end.
 _PATIENCE: Final = 60.0
+#: Seconds for one to end after a test of it has failed.
+_GRACE: Final = 10.0
 
 
 @dataclass(frozen=True)
@@ -78,8 +80,21 @@ class Daemon:
     def stop(self) -> None:
         """Ask it to end; it must do so in order."""
         self.process.send_signal(signal.SIGTERM)
-        status = self.process.wait(_PATIENCE)
+        try:
+            status = self.process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired as error:
+            raise AssertionError(f"it has not ended after {_PATIENCE:g} s: {self.log.read_text()}") from error
         assert status == 0, f"status {status}: {self.log.read_text()}"
+
+    def end(self) -> None:
+        """End what is left of it, with its workers; it may have to unmount something first."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(_GRACE)
+        with contextlib.suppress(ProcessLookupError):  # its group has ended
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
 
 
 class Role:
@@ -146,8 +161,7 @@ class Role:
                 yield daemon
                 daemon.stop()
             finally:
-                process.kill()
-                process.wait()
+                daemon.end()
 
     def _environment(self) -> dict[str, str]:
         return {"PATH": f"{self.folder / 'bin'}:{os.defpath}", "HOME": str(self.folder), "LANG": "C.UTF-8"}
