@@ -238,7 +238,7 @@ def running(path: Path) -> int:
     try:
         pid = int(path.read_text())
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
+    except (OSError, ValueError):  # a file without a number is being written
         return 0
     return 0 if state == "Z" else pid
 
