@@ -114,7 +114,8 @@ class Team:
         async def over():
             states = await self.story.store.states()
             return all(
-                f"p{number}" in states and max(one.window for one in states[f"p{number}"].firings) >= window + 2
+                f"p{number}" in states
+                and max((one.window for one in states[f"p{number}"].firings), default=0) >= window + 2
                 for number in range(len(TENANTS))
                 for window in range(first, last + 1)
                 if busy(number, window)

@@ -188,7 +188,8 @@ class OpenStack:
         host.run("sh", "-c", "mkdir -p /srv/node/sdb1 /srv/node/sdc1 /var/cache/swift && touch /etc/default/rsync")
         for ring in RINGS:
             content = proxy.run("base64", f"/etc/swift/{ring}.ring.gz")
-            host.enter("root", ["sh", "-c", f"base64 -d > /etc/swift/{ring}.ring.gz"], {}, content)
+            ended = host.enter("root", ["sh", "-c", f"base64 -d > /etc/swift/{ring}.ring.gz"], {}, content)
+            assert ended.returncode == 0, ended.stdout
         host.run("chown", "-R", "swift:", "/etc/swift", "/srv/node", "/var/cache/swift")
         host.run("systemctl", "start", "rsync", *(f"swift-{daemon}" for daemon in STORAGE_DAEMONS))
         return host

@@ -24,7 +24,8 @@ _BESIDE: Final = ("keystonemiddleware", "python-memcached", "setuptools")
 def third_parties() -> Path:
     """Wheels of all dependencies of Sluice's roles, in the tested versions; built once for each list of versions."""
     constraints = CLONE / "constraints.txt"
-    seen = constraints.read_bytes() + (CLONE / "setup.cfg").read_bytes() + sys.version.encode() + _ROLES.encode()
+    wanted = " ".join((sys.version, _ROLES, *_BESIDE))
+    seen = constraints.read_bytes() + (CLONE / "setup.cfg").read_bytes() + wanted.encode()
     folder = cache_folder() / f"wheelhouse-{hashlib.sha256(seen).hexdigest()[:12]}"
     cache_folder().mkdir(parents=True, exist_ok=True)
     with open(cache_folder() / "wheelhouse.lock", "w", encoding="ascii") as lock:
