@@ -1,19 +1,17 @@
-"""Every `sluice` command line in a block of shell commands is valid."""
+"""Every `sluice` and `openstack sluice` command line in a block of shell commands is valid."""
 
 import re
 import shlex
-from pathlib import Path
 
 import pytest
 from cliff.app import App
 from cliff.commandmanager import CommandManager
+from docs.checks.pages import DOCS, Page
 
 from sluice_client.commands import COMMANDS
 
-DOCS = Path(__file__).resolve().parents[1]
-_blocks = re.compile(r"^```(?:sh|console|bash)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 #: Texts before a command line: none, a prompt, or commands that run it.
-_begins = re.compile(r"(?:^|\$ |\$\(|\| |&& |! |until )sluice (?=[a-z-])", re.MULTILINE)
+_begins = re.compile(r"(?:^ *|\$ |\$\(|\| |&& |! |until )(?:openstack )?sluice (?=[a-z-])", re.MULTILINE)
 #: Ends the words of a command for a shell.
 _ENDS = ("|", "&", ">", "<", ";", "(", ")", "#")
 
@@ -32,9 +30,10 @@ def words_of(line):
 
 def command_lines(page):
     """The words of each command line, without `sluice` and its own options."""
-    for block in _blocks.findall(page.read_text(encoding="utf-8").replace("\\\n", " ")):
-        for begin in _begins.finditer(block):
-            words = words_of(block[begin.end() :].partition("\n")[0])
+    for block in Page(page).shell_blocks:
+        text = block.text.replace("\\\n", " ")
+        for begin in _begins.finditer(text):
+            words = words_of(text[begin.end() :].partition("\n")[0])
             while words[0].startswith("--"):
                 words = words[1:] if "=" in words[0] or words[0] == "--json" else words[2:]
             yield words
@@ -61,5 +60,8 @@ def test_a_shown_command_is_understood(name):
 
 def test_lines_are_found_behind_what_a_shell_runs(tmp_path):
     page = tmp_path / "page.md"
-    page.write_text("```sh\nA=$(sluice --json policy list -c ID) && sluice node \\\n  list  # all\n```\n")
-    assert list(command_lines(page)) == [["policy", "list", "-c", "ID"], ["node", "list"]]
+    page.write_text(
+        "```sh\nA=$(sluice --json policy list -c ID) && sluice node \\\n  list  # all\n```\n\n"
+        "1. Do:\n\n   ```sh host=proxy\n   for a in b; do\n       openstack sluice health show\n   done\n   ```\n"
+    )
+    assert list(command_lines(page)) == [["policy", "list", "-c", "ID"], ["node", "list"], ["health", "show"]]
