@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import email
 import os
-import shutil
 import sys
 import zipfile
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from tests.support.committed_files import copy_committed_files
 from tests.support.wheel import daemons, libraries
 from tests.support.wheel.role import UV, Role, Servers, run
 
@@ -79,12 +79,7 @@ _NOT_INSTALLED = (".md",)
 def clean_clone(tmp_path_factory):
     """The committed files of this clone, without those of earlier builds."""
     folder = tmp_path_factory.mktemp("clean")
-    names = run("git", "ls-files", "-z", cwd=ROOT).split("\0")
-    for name in filter(None, names):
-        source, target = ROOT / name, folder / name
-        if source.is_file():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source, target)
+    copy_committed_files(folder)
     return folder
 
 

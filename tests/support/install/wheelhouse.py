@@ -13,6 +13,8 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
+from tests.support.committed_files import copy_committed_files
+
 from sluice_sandbox.files import cache_folder
 
 CLONE: Final = Path(__file__).resolve().parents[3]
@@ -60,11 +62,7 @@ def add_sluice(folder: Path, version: str = "") -> Path:
     """Build the wheel of this clone in ``folder``, as another ``version`` if given."""
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch) / "sluice"
-        named = subprocess.run(["git", "ls-files", "-z"], cwd=CLONE, capture_output=True, check=True).stdout
-        for name in filter(None, named.decode().split("\0")):
-            if (CLONE / name).is_file() and not name.startswith(("tests/", "benchmarks/")):
-                (copy / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(CLONE / name, copy / name)
+        copy_committed_files(copy, without=("tests/", "benchmarks/"))
         if version:
             setup = copy / "setup.cfg"
             lines = setup.read_text(encoding="utf-8").splitlines()
