@@ -10,11 +10,13 @@ One process with threads: Keystone's cache is in memory, and only coherent withi
 
 import contextlib
 import os
+import shutil
 import socket
 import socketserver
 import sys
 import threading
 from collections.abc import Iterable
+from importlib import metadata
 from pathlib import Path
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
@@ -25,6 +27,9 @@ REGION = "RegionOne"
 PROJECTS = "projects"
 #: Exists when the folder is complete; holds the address in the catalogue.
 READY = "made"
+DATABASE = "keystone.db"
+#: The tables of Keystone without rows, beside the packages of its virtual environment.
+EMPTY = "empty-keystone-{version}.db"
 
 CONFIG = """\
 [DEFAULT]
@@ -98,10 +103,9 @@ def make(folder: Path, config: str, url: str) -> None:
     import keystone.server  # type: ignore[import-not-found]
     from keystone.cmd.bootstrap import Bootstrapper  # type: ignore[import-not-found]
     from keystone.common import fernet_utils  # type: ignore[import-not-found]
-    from keystone.common.sql import upgrades  # type: ignore[import-not-found]
 
     keystone.server.configure(config_files=[config])
-    upgrades.offline_sync_database_to_version(None)
+    create_tables(folder / DATABASE)
     for name in ("fernet", "credential"):
         keys = fernet_utils.FernetUtils(str(folder / name), 3, "fernet_tokens")
         keys.create_key_directory()
@@ -115,6 +119,28 @@ def make(folder: Path, config: str, url: str) -> None:
     if (folder / PROJECTS).exists():
         make_projects((folder / PROJECTS).read_text(encoding="utf-8").split())
     (folder / READY).write_text(url, encoding="ascii")
+
+
+def create_tables(database: Path) -> None:
+    """Create or migrate the tables of ``database``.
+
+    A new one is a copy of this virtual environment's empty database, since Keystone's migrations take seconds of a
+    processor.  The first call in an environment migrates and keeps that copy.
+    """
+    empty = Path(sys.prefix) / EMPTY.format(version=metadata.version("keystone"))
+    is_new = not database.exists()
+    if is_new and empty.exists():
+        shutil.copyfile(empty, database)
+        return
+    from keystone.common.sql import upgrades  # type: ignore[import-not-found]
+
+    upgrades.offline_sync_database_to_version(None)
+    if is_new:
+        unfinished = empty.with_name(f"{empty.name}.{os.getpid()}")
+        with contextlib.suppress(OSError):  # the environment may belong to another user
+            shutil.copyfile(database, unfinished)
+            unfinished.chmod(0o644)  # it holds no secret, and Keystone may run as another user
+            unfinished.replace(empty)
 
 
 def make_projects(names: Iterable[str]) -> None:
@@ -134,7 +160,7 @@ def main(folder: Path, port: int, host: str = HOST) -> None:
     url = f"http://{host}:{port}/v3"
     ready = folder / READY
     if not ready.exists():
-        (folder / "keystone.db").unlink(missing_ok=True)  # left by a first start that was interrupted
+        (folder / DATABASE).unlink(missing_ok=True)  # left by a first start that was interrupted
     if not ready.exists() or ready.read_text(encoding="ascii") != url:
         make(folder, config, url)
         os.execv(sys.executable, arguments)  # noqa: S606 - this program again
