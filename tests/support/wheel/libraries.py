@@ -5,19 +5,16 @@ from __future__ import annotations
 import contextlib
 import re
 import shutil
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from tests.support.controller.api_server import ApiServer
-from tests.support.wheel.role import Daemon, Role, Servers
+from tests.support.wheel.role import Role, Servers
 
 from sluice_aio.base.ports import HOST, free_port
 
 _CLONE: Final = Path(__file__).resolve().parents[3]
-#: Seconds for a mount to be there.
-_PATIENCE: Final = 60
 _LOAD_FILTERS: Final = """\
 from sluice_filters.registry import load_filters
 failures = {}
@@ -99,17 +96,10 @@ def mount(role: Role, servers: Servers) -> None:
     mounted.mkdir()
     (source / "a").write_text("words")
     with role.running("sluice-motif-fs", "mount", source, mounted) as daemon:
-        _wait_mounted(mounted, daemon)
+        daemon.wait_ready()
+        assert mounted.is_mount()
         assert (mounted / "a").read_text() == "words"
     assert not mounted.is_mount()
-
-
-def _wait_mounted(path: Path, daemon: Daemon) -> None:
-    end = time.monotonic() + _PATIENCE
-    while not path.is_mount():
-        assert daemon.process.poll() is None, daemon.log.read_text()
-        assert time.monotonic() < end, daemon.log.read_text()
-        time.sleep(0.05)
 
 
 def store_values(role: Role, servers: Servers) -> None:
