@@ -101,9 +101,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         status: int = options.run(options)
     except SluiceError as error:
-        print(f"sluice-sandbox: {error}", file=sys.stderr)
-        return 1
-    return status
+        reason = str(error)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        reason = f"`{error.filename}` cannot be used: {error.strerror}"
+    else:
+        return status
+    print(f"sluice-sandbox: {reason}", file=sys.stderr)
+    return 1
 
 
 def _parser() -> argparse.ArgumentParser:

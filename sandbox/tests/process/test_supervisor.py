@@ -165,10 +165,13 @@ def test_a_folder_that_is_too_long_for_sockets_is_refused_at_once(tmp_path):
     [
         (("--packages", "cryptography,numpy"), "package `numpy`, expected some of cryptography, zstandard, lz4"),
         (("--owner", "nobody-of-that-name"), "no user `nobody-of-that-name` on this machine"),
+        (("--folder", f"{__file__}/x"), "cannot be used: Not a directory\n"),
     ],
+    ids=["a package", "an owner", "a folder"],
 )
 def test_invalid_options_are_reported(tmp_path, option, reason):
     command = [sys.executable, "-m", "sluice_sandbox.cli", "serve", "--folder", str(tmp_path), *option]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("sluice-sandbox: ")
     assert reason in done.stderr
