@@ -13,6 +13,7 @@ UNITS = sorted((ROOT / "etc" / "systemd").glob("*.service"))
 #: What the probe of the installation guide runs units by.
 SYSTEMCTL = ROOT / "tests" / "support" / "hosts" / "systemctl.py"
 PAGE = ROOT / "docs" / "install" / "index.md"
+SAMPLES = ROOT / "docs" / "configuration" / "sample"
 #: What a service gives up; other directives say how it starts and ends.
 CONFINES = re.compile(r"(?:Capability|NoNew|Private|Protect|Restrict|SystemCall|UMask)\w*")
 
@@ -63,3 +64,23 @@ def test_what_confines_a_unit_is_applied_by_the_probe_and_named_in_the_guide(uni
     assert {name for name in named if f'"{name}"' not in SYSTEMCTL.read_text()} == set()
     tried = PAGE.read_text().partition("Not tried")[0]
     assert {name for name in named if f"`{name}=" not in tried} == set()
+
+
+def folders_of(user):
+    """The folders that systemd-tmpfiles makes for a user."""
+    lines = [line.split() for file in (ROOT / "etc" / "tmpfiles.d").iterdir() for line in file.read_text().splitlines()]
+    return {fields[1] for fields in lines if fields[0] == "d" and fields[3] == user}
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+def test_a_unit_runs_as_a_user_whose_folders_are_made(unit):
+    users = re.findall(r"^User=(.*)$", unit.read_text(), re.MULTILINE)
+    if users == ["sluice"]:
+        assert "\nu sluice - " in (ROOT / "etc" / "sysusers.d" / "sluice.conf").read_text()
+    else:
+        assert users in ([], ["swift"]), "root and Swift's user are there"
+    sample = SAMPLES / f"{unit.stem.removeprefix('sluice-')}.conf"
+    if users and sample.exists():
+        places = re.findall(r"^#?\w+ = (/(?:run|var)/\S+)$", sample.read_text(), re.MULTILINE)
+        made = folders_of(users[0])
+        assert [place for place in places if not {place, str(Path(place).parent)} & made] == []
