@@ -73,6 +73,10 @@ class ListPools(ListCommand, words="volume pool list", calls="pools"):
 
 
 _POOL: Final = Argument("pool", "host@backend#pool", {"metavar": "POOL"})
+_HOW: Final = (
+    Argument("--seconds", "for each of four figures, by default 10", {"type": int, "metavar": "N"}),
+    Argument("--size", "of the volume that is measured, by default 1", {"type": int, "metavar": "GIB"}),
+)
 
 
 class MeasurePool(OrderCommand, words="volume pool measure", earlier="volume calibrate"):
@@ -85,15 +89,14 @@ class MeasurePool(OrderCommand, words="volume pool measure", earlier="volume cal
     arguments = (
         _POOL,
         Argument("--consumer", "a node with a konnector and fio", {"required": True, "metavar": "NODE"}),
-        Argument("--seconds", "for each of four figures, by default 10", {"type": int, "metavar": "N"}),
-        Argument("--size", "of the volume that is measured, by default 1", {"type": int, "metavar": "GIB"}),
+        *_HOW,
         WAIT_FOR_END,
     )
     examples = ("node1@nbd#fast --consumer node1 --wait", "node1@nbd#fast --consumer node1 --seconds 60 --size 20")
 
     def submit(self, args: Namespace) -> Data:
         """The operation."""
-        return self.client.measure_pool(args.pool, args.consumer, **crud.given_values(self.arguments[2:-1], args))
+        return self.client.measure_pool(args.pool, args.consumer, **crud.given_values(_HOW, args))
 
     def fetch(self, args: Namespace) -> Data:
         """The operation, with ``--wait`` after its end."""
