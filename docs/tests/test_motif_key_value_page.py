@@ -25,8 +25,9 @@ def test_its_program_runs(tmp_path, monkeypatch, capsys):
 def test_its_numbers_and_names_are_those_of_the_code():
     assert f"up to {100 * FILLED:g} % of the limit" in PAGE
     assert f"`policy=`: {', '.join(f'`{one.keyword}`' for one in BUILT_IN)}" in PAGE
-    for method in re.findall(r"`(\w+)\(", PAGE):
-        assert hasattr(Database, method)
+    methods = set(re.findall(r"`(\w+)\(", PAGE))
+    assert len(methods) > 5
+    assert {method for method in methods if not hasattr(Database, method)} == set()
 
 
 @pytest.mark.parametrize("limit", [0, None])

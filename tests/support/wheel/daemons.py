@@ -180,8 +180,9 @@ def _short_folder() -> Iterator[Path]:
 def _ask(path: Path, question: str) -> dict[str, object]:
     """The answer to a GET on a unix socket."""
     with socket.socket(socket.AF_UNIX) as line:
+        line.settimeout(_TIMEOUT)
         line.connect(str(path))
-        connection = http.client.HTTPConnection("localhost", timeout=_TIMEOUT)
+        connection = http.client.HTTPConnection("localhost")
         connection.sock = line
         connection.request("GET", question)
         return json.loads(connection.getresponse().read())
