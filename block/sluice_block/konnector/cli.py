@@ -42,12 +42,12 @@ _INTERVAL: Final = 1.0
 class Supervisor:
     """A thread in which the konnector checks its volumes.
 
-    :param on_check: called after each check
+    :param on_progress: called after each volume, and after all of them
     """
 
-    def __init__(self, konnector: Konnector, on_check: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, konnector: Konnector, on_progress: Callable[[], None] = lambda: None) -> None:
         self._konnector = konnector
-        self._on_check = on_check
+        self._on_progress = on_progress
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="supervisor", daemon=True)
 
@@ -64,8 +64,8 @@ class Supervisor:
         while not self._stopping.is_set():
             self._wait()
             if not self._stopping.is_set():
-                self._konnector.check()
-                self._on_check()
+                self._konnector.check(self._on_progress)
+                self._on_progress()
 
     def _wait(self) -> None:
         """Wait until a process ends, or for a while."""

@@ -216,8 +216,11 @@ class Konnector:
         volume_changes.set_limits(volume, limits)
         return volume
 
-    def check(self) -> None:
-        """Restart ended processes."""
+    def check(self, on_progress: Callable[[], None] = lambda: None) -> None:
+        """Restart ended processes.
+
+        :param on_progress: called after each volume, which may take a minute when its source is away
+        """
         devices = loop_devices.by_file()
         for volume in self.volumes():
             if volume.attachment.revoked:
@@ -226,6 +229,7 @@ class Konnector:
                 self._end_again(volume)
             else:
                 self._try(volume, "does not come back", partial(volume.check, devices))
+            on_progress()
 
     def _drop_revoked(self, volume: AttachedVolume) -> bool:
         """Remove the record of a revoked volume, unless its device is in use.
