@@ -45,7 +45,7 @@ def test_the_page_names_what_code_may_import(kind):
     from sluice_code.loader import OFFERED
 
     sentence = re.sub(r"\s+", " ", PAGE)
-    (told,) = re.findall(r"what the role's extra brings: ([^.]*)\.", sentence)
+    (told,) = re.findall(r"packages of the role's extra: ([^.]*)\.", sentence)
     (mine,) = [one for one in told.split(";") if f"{kind}s" in one]
     assert set(re.findall(r"`(\w+)`", mine)) == OFFERED[kind]
 
@@ -56,4 +56,4 @@ def test_the_page_names_the_limits():
 
     assert (REVISIONS, NATIVE_LIMIT) == (10, 1 << 20)
     assert "at most 1 MiB" in PAGE
-    assert "The last ten are kept" in PAGE
+    assert "keeps the last ten revisions" in PAGE
