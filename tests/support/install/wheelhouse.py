@@ -21,34 +21,44 @@ CLONE: Final = Path(__file__).resolve().parents[3]
 #: What the guide's hosts install of Sluice, and beside it what their Swift has anyway.
 _ROLES: Final = "controller,actors,openstack,swift,agent,block,horizon,sandbox,motifs-fs"
 _BESIDE: Final = ("keystonemiddleware", "python-memcached", "setuptools")
-
-
-def third_parties() -> Path:
-    """Wheels of all dependencies of Sluice's roles, in the tested versions; built once for each list of versions."""
-    constraints = CLONE / "constraints.txt"
-    wanted = " ".join((sys.version, _ROLES, *_BESIDE))
-    seen = constraints.read_bytes() + (CLONE / "setup.cfg").read_bytes() + wanted.encode()
-    folder = cache_folder() / f"wheelhouse-{hashlib.sha256(seen).hexdigest()[:12]}"
-    cache_folder().mkdir(parents=True, exist_ok=True)
-    with open(cache_folder() / "wheelhouse.lock", "w", encoding="ascii") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not folder.exists():
-            fresh = folder.with_name(folder.name + ".new")
-            shutil.rmtree(fresh, ignore_errors=True)
-            _pip("wheel", "--wheel-dir", str(fresh), "-c", str(constraints), f"{CLONE}[{_ROLES}]", *_BESIDE)
-            for ours in fresh.glob("openstack_sluice-*.whl"):
-                ours.unlink()
-            fresh.rename(folder)
-    return folder
+#: Lists of versions whose wheels are kept, those that were used last: each takes 150 MB.
+_KEPT: Final = 3
 
 
 def link_third_parties(folder: Path) -> None:
-    """Make ``folder`` one with these wheels: links to the same files, or copies where it is on another file system."""
-    cache = third_parties()
-    try:
-        shutil.copytree(cache, folder, copy_function=os.link)
-    except (OSError, shutil.Error):
-        shutil.copytree(cache, folder, copy_function=shutil.copy, dirs_exist_ok=True)
+    """Make ``folder`` one with wheels of all dependencies of Sluice's roles, in the tested versions.
+
+    They are built once for each list of versions.  The files are links, or copies where it is on another file system.
+    """
+    cache = cache_folder()
+    cache.mkdir(parents=True, exist_ok=True)
+    with open(cache / "wheelhouse.lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        kept = _third_parties(cache)
+        try:
+            shutil.copytree(kept, folder, copy_function=os.link)
+        except (OSError, shutil.Error):
+            shutil.copytree(kept, folder, copy_function=shutil.copy, dirs_exist_ok=True)
+        by_use = sorted(cache.glob("wheelhouse-*/"), key=lambda one: one.stat().st_mtime)
+        for old in by_use[:-_KEPT]:
+            shutil.rmtree(old)
+
+
+def _third_parties(cache: Path) -> Path:
+    """The folder in the cache with these wheels."""
+    constraints = CLONE / "constraints.txt"
+    wanted = " ".join((sys.version, _ROLES, *_BESIDE))
+    seen = constraints.read_bytes() + (CLONE / "setup.cfg").read_bytes() + wanted.encode()
+    folder = cache / f"wheelhouse-{hashlib.sha256(seen).hexdigest()[:12]}"
+    if not folder.exists():
+        fresh = folder.with_name(folder.name + ".new")
+        shutil.rmtree(fresh, ignore_errors=True)
+        _pip("wheel", "--wheel-dir", str(fresh), "-c", str(constraints), f"{CLONE}[{_ROLES}]", *_BESIDE)
+        for ours in fresh.glob("openstack_sluice-*.whl"):
+            ours.unlink()
+        fresh.rename(folder)
+    os.utime(folder)
+    return folder
 
 
 def later_version() -> str:
