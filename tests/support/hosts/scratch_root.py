@@ -50,8 +50,10 @@ class ScratchRoot:
         command += [str(path) for path in sorted(self._shown) if self._shown.isdisjoint(path.parents)]
         self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
-        if self._process.stdout.readline() != "ready\n":
-            raise RuntimeError(f"no scratch root: enter.sh ended with status {self._process.wait()}")
+        said = self._process.stdout.readline()
+        if said != "ready\n":
+            self.stop()
+            raise RuntimeError(f"no scratch root: enter.sh printed `{said.strip()}`, expected `ready`")
         children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
         self.init = int(children.read_text().split()[0])
 

@@ -159,8 +159,8 @@ def run_node(role: Role, servers: Servers) -> None:
 def run_cluster(role: Role, servers: Servers) -> None:
     """A whole cluster on this machine, with servers of its own."""
     words = ("--folder", role.folder / "c")
-    role.run("sluice-aio", *words, "--ports", "free", "up")
     try:
+        role.run("sluice-aio", *words, "--ports", "free", "up")
         assert "motifs" in role.run("sluice-aio", *words, "status")
     finally:
         stopped = role.run("sluice-aio", *words, "down")
