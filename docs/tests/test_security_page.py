@@ -3,15 +3,15 @@
 import pytest
 from tests.support.pages import ROOT, code_spans, missing_tests, named_tests, read_page, table_rows
 
-PROMISES = table_rows(read_page("admin/security.md"), "promise")
+GUARANTEES = table_rows(read_page("admin/security.md"), "guarantee")
 
 
-def test_there_are_promises_of_every_sort():
-    assert len(PROMISES) > 20
+def test_there_are_guarantees_of_every_sort():
+    assert len(GUARANTEES) > 20
 
 
-@pytest.mark.parametrize("row", PROMISES, ids=lambda row: row[0])
-def test_a_promise_is_held_by_a_test(row):
+@pytest.mark.parametrize("row", GUARANTEES, ids=lambda row: row[0])
+def test_a_guarantee_is_held_by_a_test(row):
     named = named_tests(row[1])
     assert missing_tests(named) == []
     assert [path for path in code_spans(row[1]) if "/" in path and not (ROOT / path.partition("::")[0]).exists()] == []
