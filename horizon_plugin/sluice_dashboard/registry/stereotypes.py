@@ -28,7 +28,7 @@ def targets_path(entry: str, *target: str) -> str:
 def fetch_targets(client: Client, request: HttpRequest, entry: str) -> Mapping[str, Any]:
     """Return its targets; for a user who may not see all, whether it is applied to the own project."""
     about = api.permissions(request, stereotype=entry)
-    may_undo = about.allow("stereotypes:take_back")
+    may_unapply = about.allow("stereotypes:take_back")
     if about.allow("stereotypes:targets"):
         page = client.get(targets_path(entry), limit=PAGE, marker=request.GET.get("marker", ""))
         targets, following = page["targets"], page["next_marker"]
@@ -37,7 +37,7 @@ def fetch_targets(client: Client, request: HttpRequest, entry: str) -> Mapping[s
     return {
         "entry": entry,
         "targets": targets,
-        "may_undo": may_undo,
+        "may_unapply": may_unapply,
         "first": "marker" in request.GET,
         "following": next_query(following),
     }
