@@ -114,9 +114,9 @@ def test_a_stereotype_is_applied_and_taken_back(panel, fake_api):
     page = panel.page
     panel.picture("registry-stereotype")
     assert panel.violations() == []
-    page.get_by_role("link", name="Apply").click()
+    page.get_by_role("link", name="Apply", exact=True).click()
     page.get_by_label("Tenant or container").fill("acme/logs")
-    page.get_by_role("button", name="Apply").click()
+    page.get_by_role("button", name="Apply", exact=True).click()
     page.get_by_text("“gold” is applied to acme/logs.").wait_for()
     page.get_by_role("link", name="Unapply").click()
     page.get_by_role("button", name="Unapply").click()
@@ -142,7 +142,7 @@ def test_an_agent_of_a_project_applies_its_stereotype_to_its_project(panel, fake
     allow(fake_api, terms__list=True, stereotypes__list=True, stereotypes__show=True, **rules)
     panel.login("alice")
     panel.open("/sluice_project/registry/stereotypes/named/gold/")
-    panel.page.get_by_role("link", name="Apply").click()
+    panel.page.get_by_role("link", name="Apply", exact=True).click()
     assert panel.page.get_by_label("Tenant or container").input_value() == "acme"
 
 
@@ -177,9 +177,9 @@ def test_an_administrator_names_tenants_and_types_and_applies_sentences_to_a_pro
     page.get_by_label("Sentences").fill("FOR {target} WHEN OBJECT_TYPE = SHEETS DO SET compression")
     page.get_by_role("button", name="Save").click()
     page.get_by_role("link", name="archive").click()
-    page.get_by_role("link", name="Apply").click()
+    page.get_by_role("link", name="Apply", exact=True).click()
     page.get_by_label("Tenant or container").fill("acme")
-    page.get_by_role("button", name="Apply").click()
+    page.get_by_role("button", name="Apply", exact=True).click()
     page.locator(".sluice-targets", has_text="acme").wait_for()
     dashboard.picture("registry-live-stereotype")
     (made,) = (one for one in dashboard.client("ada").policies() if one["origin"] == "stereotype/archive")
