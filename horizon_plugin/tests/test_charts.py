@@ -2,7 +2,8 @@ import json
 
 import pytest
 
-from sluice_dashboard.charts import Mark, Plot, Series, TimeRange
+from sluice_client import ApiError
+from sluice_dashboard.charts import Mark, Plot, Series, TimeRange, fetch_history, quantity
 
 NOW = 1_800_000_000.0
 
@@ -39,3 +40,37 @@ def test_a_name_that_a_spreadsheet_would_calculate_is_text():
 
 def test_marks_travel_with_their_words():
     assert Plot([], [Mark(5.0, "set")]).to_data()["marks"] == [{"at": 5.0, "text": "set"}]
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (None, "bytes", "–"),
+        (0.0, "bytes", "0 B"),
+        (1_234_567.0, "bytes_per_second", "1.23 MB/s"),
+        (999.4, "requests", "999"),
+        (-2_500.0, "bytes", "-2.5 kB"),
+    ],
+)
+def test_a_value_is_shown_with_three_digits_and_its_unit(value, unit, text):
+    assert quantity(value, unit) == text
+
+
+class Refusing:
+    """A client whose calls are refused with a status."""
+
+    def __init__(self, status):
+        self.status = status
+
+    def get(self, path, **query):
+        raise ApiError(self.status, "refused")
+
+
+@pytest.mark.parametrize("status", [403, 404])
+def test_a_metric_without_a_history_has_no_points(status):
+    assert fetch_history(Refusing(status), "PUTS_SEC", "acme", TimeRange(0, 600, 1)) == []
+
+
+def test_an_api_that_fails_is_no_metric_without_a_history():
+    with pytest.raises(ApiError, match="refused"):
+        fetch_history(Refusing(503), "PUTS_SEC", "acme", TimeRange(0, 600, 1))
