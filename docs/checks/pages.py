@@ -75,10 +75,6 @@ class Page:
         pairs = zip(self.tokens, self.tokens[1:], strict=False)
         return [(opened.tag, inline.content) for opened, inline in pairs if opened.type == "heading_open"]
 
-    @property
-    def title(self) -> str:
-        return next((text for tag, text in self.headings if tag == "h1"), "")
-
     @cached_property
     def anchors(self) -> frozenset[str]:
         """Valid anchors of links to it."""

@@ -75,10 +75,10 @@ def _test_faults(page: Page, block: Block) -> list[str]:
 
 
 def _names_page(text: str, page: Page) -> bool:
-    """Whether a test names ``page``, by its file or its title; each folder has an ``index.md``."""
+    """Whether a test names the file of ``page``; each folder has an ``index.md``."""
     name, folder = page.path.name, page.path.parent.name
     files = (f"{folder}/{name}", f'"{folder}" / "{name}"') if name == "index.md" else (name, f'"{page.path.stem}"')
-    return any(one in text for one in (*files, page.title))
+    return any(one in text for one in files)
 
 
 def count() -> Counter[str]:

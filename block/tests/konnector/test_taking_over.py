@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import shutil
 import subprocess
 from dataclasses import replace
@@ -9,13 +10,16 @@ from pathlib import Path
 
 import pytest
 from tests.support.block.verified_load import VerifiedLoad
+from werkzeug.test import Client
 
 from sluice_block.datapath.processes import wait_until
 from sluice_block.datapath.records import ATTACHED, ATTACHING, NBD, WAITING, VolumeLimits
+from sluice_block.konnector.api import KonnectorApi
 from sluice_core.errors import Conflict, NotFound
 from sluice_volumes.messages import StackStep
 
 pytestmark = pytest.mark.service
+PAGE = Path(__file__).parents[3] / "docs" / "admin" / "volumes" / "konnector.md"
 
 
 def kill(process):
@@ -70,6 +74,20 @@ def test_after_a_reboot_a_volume_waits_until_its_attachment_is_confirmed(machine
     assert (rebooted.state, rebooted.fault) == (ATTACHED, "")
     with VerifiedLoad(rebooted.device()) as load:
         load.wait_for(100)
+
+
+def test_an_administrator_confirms_it_by_the_commands_of_the_page(machine, rebooted):
+    client = Client(KonnectorApi(machine.konnector, "node1", "192.0.2.7"))
+    (listed,) = client.get("/volumes").json["volumes"]
+    given = {"$VOLUME": listed["volume"], "$ATTACHMENT": listed["attachment"], '\\"': '"'}
+    (command,) = re.findall(r'-X PUT http://konnector(/volumes/\S+/confirmed -d ".*)"$', PAGE.read_text(), re.MULTILINE)
+    for shown, written in given.items():
+        command = command.replace(shown, written)
+    path, data = command.split(' -d "')
+    answer = client.put(path, data=data, content_type="application/x-www-form-urlencoded")  # curl's
+    assert answer.status_code == 200, answer.text
+    machine.konnector.check()
+    assert rebooted.state == ATTACHED
 
 
 def test_a_volume_that_is_confirmed_waits_until_its_source_is_there(machine, rebooted):
