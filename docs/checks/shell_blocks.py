@@ -40,7 +40,7 @@ _command = re.compile(rf"(?:\$ )?(?:\S*/)?(?:{'|'.join(_COMMANDS)})(?:-[a-z-]+)?
 
 def kind_of(block: Block) -> str:
     """:data:`TESTED`, :data:`NOT_RUN`, or empty without a valid comment."""
-    if block.options.startswith("host="):
+    if _is_of_guide(block):
         return TESTED
     kind, colon, rest = block.comment.partition(": ")
     return kind if colon and rest.strip() and kind in (TESTED, NOT_RUN) else ""
@@ -63,22 +63,28 @@ def faults_of(page: Page) -> list[str]:
     return found
 
 
+def _is_of_guide(block: Block) -> bool:
+    """Whether the probe of the installation guide runs it."""
+    return block.options.startswith("host=")
+
+
 def _test_faults(page: Page, block: Block) -> list[str]:
-    said = GUIDE_PROBE if block.options.startswith("host=") else block.comment.partition(": ")[2]
+    said = GUIDE_PROBE if _is_of_guide(block) else block.comment.partition(": ")[2]
     names = [name.strip() for name in said.split(",")]
     missing = [name for name in names if not (ROOT / name).is_file()]
     if missing:
         return [f"`{name}` is no file" for name in missing]
-    if not any(_names_page((ROOT / name).read_text(encoding="utf-8"), page) for name in names):
+    wanted = (f'"{page.path.stem}"',) if _is_of_guide(block) else _files_of(page)
+    texts = [(ROOT / name).read_text(encoding="utf-8") for name in names]
+    if not any(one in text for text in texts for one in wanted):
         return [f"`{names[0]}` does not name `{page.path.name}`"]
     return []
 
 
-def _names_page(text: str, page: Page) -> bool:
-    """Whether a test names the file of ``page``; each folder has an ``index.md``."""
+def _files_of(page: Page) -> tuple[str, ...]:
+    """The names by which a test may call the file of a page; each folder has an ``index.md``."""
     name, folder = page.path.name, page.path.parent.name
-    files = (f"{folder}/{name}", f'"{folder}" / "{name}"') if name == "index.md" else (name, f'"{page.path.stem}"')
-    return any(one in text for one in files)
+    return (f"{folder}/{name}", f'"{folder}" / "{name}"') if name == "index.md" else (name,)
 
 
 def count() -> Counter[str]:

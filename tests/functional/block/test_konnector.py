@@ -1,4 +1,7 @@
-"""A volume of Cinder on a machine: attached, formatted, used while processes are killed, and attached elsewhere."""
+"""A volume of Cinder on a machine: attached, formatted, used while processes are killed, and attached elsewhere.
+
+The calls are those of docs/admin/volumes/konnector.md.
+"""
 
 import hashlib
 import os

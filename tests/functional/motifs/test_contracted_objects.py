@@ -1,4 +1,6 @@
-"""Objects that are contracted and expanded when a client reads; other requests do not differ."""
+"""Objects that are contracted and expanded when a client reads, as docs/admin/motifs.md says; other requests do not
+differ.
+"""
 
 import hashlib
 import json

@@ -1,4 +1,7 @@
-"""Volumes of Cinder in Ceph, on a machine: stored as filters say, limited, and complete after OSDs are killed."""
+"""Volumes of Cinder in Ceph, on a machine: stored as filters say, limited, and complete after OSDs are killed.
+
+docs/admin/volumes/ceph.md says what it needs.
+"""
 
 import json
 import mmap

@@ -1,6 +1,6 @@
 """``event list``: its output, and how it follows the log until it is interrupted.
 
-The commands of docs/admin/upgrade.md are tested here.
+The commands of docs/admin/events.md and docs/admin/upgrade.md are tested here.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""``metric history`` and ``metric series`` against a real API."""
+"""``metric history`` and ``metric series`` of docs/admin/history.md, against a real API."""
 
 import json
 import struct
@@ -31,6 +31,12 @@ def test_steps_are_rows_and_gaps_are_empty(sluice, busy):
         {"Time": busy, "Mean": 2.5, "Min": 2.5, "Max": 2.5, "P95": 2.5},
     ]
     assert time.strftime("%Y-%m-%dT%H:%M:00.000Z", time.gmtime(busy)) in sluice(*words, "--step", "60").out
+
+
+def test_the_rest_of_a_level_is_shown_as_csv_too(sluice, busy):
+    words = ("metric", "history", "show", "PUTS_SEC", "--rest", "tenant", f"--from={busy}", f"--to={busy + 60}")
+    shown = sluice(*words, "--step", "60", "-f", "csv").out.splitlines()
+    assert shown == ['"Time","Mean","Min","Max","P95"', f"{busy},2.5,2.5,2.5,2.5"]
 
 
 def test_times_are_said_as_to_the_api(sluice, client, busy):

@@ -1,4 +1,4 @@
-"""``/metrics/history``: series from a real Redis, their readers, and refused requests."""
+"""``/metrics/history`` of docs/admin/history.md: series from a real Redis, their readers, and refused requests."""
 
 import struct
 from dataclasses import replace
