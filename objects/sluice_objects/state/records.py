@@ -1,0 +1,64 @@
+"""The state of an object: everything that its devices store under one stamp."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+from sluice_objects.protocol.voters import Voters
+
+#: Kinds of states: with methods; an object as Swift has it; and one that was deleted.
+TYPED: Final = "typed"
+PLAIN: Final = "plain"
+DELETED: Final = "deleted"
+_EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class ContentState:
+    """Byte stream, items and attributes at one time."""
+
+    stream: bytes = b""
+    items: Mapping[bytes, bytes] = field(default_factory=dict)
+    attributes: Mapping[str, str] = _EMPTY
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A client whose calls are numbered.
+
+    :param number: of the last call
+    :param answer: its encoded answer; None when it was too long to be kept
+    :param used: the time of the object at the last call
+    """
+
+    number: int
+    answer: bytes | None
+    used: float
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectState:
+    """
+    :param class_name: empty unless the kind is :data:`TYPED`
+    :param code: digest of an uploaded class; empty for one that is built in
+    :param modified: seconds since 1970, when the content changed last
+    :param clock: the time that methods see, which never goes back
+    :param metadata: X-Object-Meta-… headers and those that Swift keeps with an object, names in lower case
+    :param expires: seconds since 1970; None: never
+    """
+
+    kind: str
+    content: ContentState
+    voters: Voters
+    class_name: str = ""
+    code: str = ""
+    modified: float = 0.0
+    clock: float = 0.0
+    content_type: str = "application/octet-stream"
+    metadata: Mapping[str, str] = _EMPTY
+    expires: float | None = None
+    snapshots: Mapping[str, ContentState] = field(default_factory=dict)
+    sessions: Mapping[str, Session] = field(default_factory=dict)

@@ -1,0 +1,1 @@
+"""Simulated devices, networks and replicators of typed objects."""
