@@ -187,10 +187,11 @@ class Home(Generic[S]):
         raise NoMajority(f"{len(confirmed)} of {len(self.voters)} voters answered, expected {majority(self.voters)}")
 
     def _choose_electorates(self, sightings: dict[Voter, Sighting], rings: Sequence[Sequence[str]]) -> list[Voters]:
-        """Sets of voters; a majority of each must promise, and store the first state.  The first set votes from then on.
+        """Sets of voters; a majority of each must promise, and store the first state.  Later the first set votes.
 
         Without a state that names its voters these are the primaries.  Homes with different rings may create the object
-        at the same time: majorities of {0, 1, 2} and {1, 2, 3} need not meet, so the primaries of earlier rings vote too.
+        at the same time: majorities of {0, 1, 2} and {1, 2, 3} need not meet, so the primaries of earlier rings vote,
+        too.
         """
         with_state = [seen for seen in sightings.values() if seen.stored is not None]
         newest = max(with_state, key=_stored, default=None)

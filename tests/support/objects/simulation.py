@@ -18,7 +18,7 @@ from greenlet import GreenletExit, greenlet
 
 from sluice_objects.protocol.acceptor import Acceptor, Record, Refusal
 from sluice_objects.protocol.home import Home, NoMajority, Replaced, Sighting, Unknown, Vote
-from sluice_objects.protocol.stamps import Stamp
+from sluice_objects.protocol.stamps import NOTHING, Stamp
 from sluice_objects.protocol.voters import Voter, Voters
 
 State = tuple[str, ...]
@@ -187,8 +187,8 @@ class World:
 
     def _drop_handoff(self, disk: Disk) -> None:
         primaries = [self.disks[device] for device in self.ring]
-        everywhere = all(one.stamp is not None and disk.stamp is not None and one.stamp >= disk.stamp for one in primaries)
-        if everywhere and not self.down & {disk.name, *self.ring}:
+        is_everywhere = all(one.stamp is not None and one.stamp >= (disk.stamp or NOTHING) for one in primaries)
+        if is_everywhere and not self.down & {disk.name, *self.ring}:
             disk.remove()
 
     def _disturb(self) -> None:

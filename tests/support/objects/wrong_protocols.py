@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tests.support.objects.simulation import Disk, State, World
+
 from sluice_objects.protocol.acceptor import Acceptor, Promise, Record, Refusal
 from sluice_objects.protocol.home import Home, Sighting, Unknown
 from sluice_objects.protocol.stamps import NOTHING, Stamp
 from sluice_objects.protocol.voters import Voter, Voters
-from tests.support.objects.simulation import Disk, State, World
 
 
 class NoPromise(Acceptor):
@@ -43,7 +44,9 @@ class VotersOfRing(Home[State]):
     """Lets the ring's present primaries vote, whatever the state says."""
 
     def _choose_electorates(self, sightings: dict[Voter, Sighting], rings: Sequence[Sequence[str]]) -> list[Voters]:
-        return super()._choose_electorates({voter: seen._replace(voters=()) for voter, seen in sightings.items()}, rings)[:1]
+        return super()._choose_electorates(
+            {voter: seen._replace(voters=()) for voter, seen in sightings.items()}, rings
+        )[:1]
 
     def _adopt(self, votes: dict[Voter, Promise], ballot: Stamp) -> bool:
         newest = max(votes, key=lambda voter: votes[voter].stored or NOTHING)
@@ -132,3 +135,12 @@ class SameIncarnation(World):
         super()._lose_files()
         for disk in self.disks.values():
             disk.incarnation = incarnations[disk.name]
+
+
+class PlainWrites(World):
+    """A PUT of a client reaches one device past the home and fails: it is newer than all states."""
+
+    def _move_ring(self) -> None:
+        super()._move_ring()
+        disk = self.disks[self.random.choice(self.ring)]
+        disk.put(Stamp(self.now() + 60_000_000, 0, 0), ("plain",), ())
