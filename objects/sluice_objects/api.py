@@ -17,7 +17,7 @@ A class is code beside the data of an object::
 The home of an object calls its methods one after the other.  A call is all or nothing: when the method returns, its
 changes are stored on a majority of the object's devices before the caller gets the answer; when it raises, nothing is
 stored, and the caller gets the message of a :class:`Refused`, or else the name of the exception as an error of the
-class.  A method sees its own changes.  It must depend on nothing but the context and the argument, and must not call out.
+class.  A method sees its own changes.  It depends on nothing but the context and the argument, and does not call out.
 
 Uploaded code imports this module by this name.
 """
