@@ -42,6 +42,8 @@ class Session:
 @dataclass(frozen=True, slots=True)
 class ObjectState:
     """
+    :param version: raised by one by each call that changes the state.  The version of the stamp counts commits, which may
+        hold several calls.
     :param class_name: empty unless the kind is :data:`TYPED`
     :param code: digest of an uploaded class; empty for one that is built in
     :param modified: seconds since 1970, when the content changed last
@@ -53,6 +55,7 @@ class ObjectState:
     kind: str
     content: ContentState
     voters: Voters
+    version: int = 0
     class_name: str = ""
     code: str = ""
     modified: float = 0.0
