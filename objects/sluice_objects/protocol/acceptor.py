@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from sluice_objects.protocol.stamps import Stamp
+from sluice_objects.protocol.stamps import NOTHING, Stamp
 
 
 class Record(NamedTuple):
@@ -81,9 +81,9 @@ class Acceptor:
         :param ballot: with version 0
         """
         record, stored = self._device.record(), self._device.stored()
-        highest = max((stamp for stamp in (record.promised, stored) if stamp is not None), default=None)
-        if highest is not None and ballot.first_of_ballot <= highest.first_of_ballot:
-            return Refusal(highest.first_of_ballot, record.home)
+        highest = max(record.promised or NOTHING, stored or NOTHING).first_of_ballot
+        if ballot.first_of_ballot <= highest:
+            return Refusal(highest, record.home)
         self._device.save(record._replace(promised=ballot.first_of_ballot, home=home))
         return Promise(stored, has_kept(record, stored))
 
@@ -107,12 +107,9 @@ class Acceptor:
             self._device.save(record._replace(promised=promised, accepted=stamp))
 
     def confirms(self, stamp: Stamp) -> bool:
-        """Whether the home that stored ``stamp`` still has the object: no higher ballot was promised or stored here."""
-        record, stored = self._device.record(), self._device.stored()
-        if stored is None or not has_kept(record, stored):
-            return False
-        highest = max(stored.first_of_ballot, record.promised or stored.first_of_ballot)
-        return highest <= stamp.first_of_ballot
+        """Whether the home with ``stamp`` still has the object: no higher ballot was promised or stored here."""
+        highest = max(self._device.record().promised or NOTHING, self._device.stored() or NOTHING)
+        return highest.first_of_ballot <= stamp.first_of_ballot
 
 
 def has_kept(record: Record, stored: Stamp | None) -> bool:

@@ -112,6 +112,8 @@ class Home(Generic[S]):
 
     state: S | None = None
     stamp: Stamp
+    #: The stamp under which :meth:`take_over` found the state; None when it found none.
+    adopted: Stamp | None = None
     voters: Voters = ()
 
     def __init__(self, peers: Peers[S], address: str, now: Callable[[], int]) -> None:
@@ -176,15 +178,15 @@ class Home(Generic[S]):
         :raises NoMajority: when too few voters answer
         :raises Replaced: when one of them knows a newer home
         """
+        electorates = self._electorates if self.state is None else [self.voters]
         confirmed = set()
-        for vote in self._peers.confirm(_devices(self.voters), self.stamp):
-            if vote.voter in self.voters:
-                if vote.answer is not True:
-                    raise Replaced("")
-                confirmed.add(vote.voter)
-            if len(confirmed) >= majority(self.voters):
+        for vote in self._peers.confirm(_union(map(_devices, electorates)), self.stamp):
+            if vote.answer is not True:
+                raise Replaced("")
+            confirmed.add(vote.voter)
+            if not _missing(confirmed, electorates):
                 return
-        raise NoMajority(f"{len(confirmed)} of {len(self.voters)} voters answered, expected {majority(self.voters)}")
+        raise NoMajority(f"too few voters answered: {_missing(confirmed, electorates)}")
 
     def _choose_electorates(self, sightings: dict[Voter, Sighting], rings: Sequence[Sequence[str]]) -> list[Voters]:
         """Sets of voters; a majority of each must promise, and store the first state.  Later the first set votes.
@@ -235,7 +237,7 @@ class Home(Generic[S]):
         :returns: False when the state names other voters, or went away: look again
         """
         newest = max(votes, key=lambda voter: votes[voter].stored or NOTHING)
-        stored = votes[newest].stored
+        stored = self.adopted = votes[newest].stored
         if stored is None:
             self.state, self.stamp, self.voters = None, ballot, self._electorates[0]
             return True

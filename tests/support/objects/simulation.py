@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from greenlet import GreenletExit, greenlet
@@ -20,6 +21,7 @@ from sluice_objects.protocol.acceptor import Acceptor, Record, Refusal
 from sluice_objects.protocol.home import Home, NoMajority, Replaced, Sighting, Unknown, Vote
 from sluice_objects.protocol.stamps import NOTHING, Stamp
 from sluice_objects.protocol.voters import Voter, Voters
+from sluice_objects.serving import ServedObject
 
 State = tuple[str, ...]
 #: The probability that a message is lost.
@@ -28,6 +30,12 @@ LOST = 0.12
 
 class Violation(AssertionError):
     """Clients were told what does not fit together."""
+
+
+def append(state: State | None, operation: str) -> tuple[State | None, State]:
+    """Append an operation; without one it is a read."""
+    appended = (*(state or ()), operation) if operation else state
+    return appended, appended or ()
 
 
 @dataclass
@@ -62,6 +70,7 @@ class World:
     """
     :param acceptor: of a device, instead of the right one
     :param home: of the object, instead of the right one
+    :param served: the object at its home, instead of the right one
     :param moves: probability that a step of the nemesis moves the ring
     :param wear: probability that it wipes a disk or quarantines a file
     """
@@ -71,6 +80,7 @@ class World:
         seed: int,
         acceptor: type[Acceptor] = Acceptor,
         home: type[Home[State]] = Home,
+        served: type[ServedObject[State, str, State]] = ServedObject,
         devices: int = 5,
         replicas: int = 3,
         moves: float = 0.015,
@@ -80,6 +90,7 @@ class World:
         self.disks = {f"d{number}": Disk(f"d{number}", f"i{number}") for number in range(devices)}
         self.acceptor = acceptor
         self.home = home
+        self.served = served
         self.ring = list(self.disks)[:replicas]
         #: earlier rings, of which homes with an odd number learn late
         self.rings: list[list[str]] = [list(self.ring)]
@@ -142,29 +153,28 @@ class World:
         self.counts["homes"] += 1
         while True:
             self.pause()
-            home = self.home(Network(self, number), f"home {number}", self.now)
-            try:
-                home.take_over(3)
-                for _ in range(self.random.randrange(1, 8)):
+            served = self.served(lambda: self.home(Network(self, number), f"home {number}", self.now), append)
+            for _ in range(self.random.randrange(1, 16)):
+                for _ in range(self.random.choice((1, 1, 30))):
                     self.pause()
-                    self._call(home, number)
-            except (NoMajority, Replaced, Unknown):
-                continue
+                with suppress(NoMajority, Replaced, Unknown):
+                    self._call(served, number)
 
-    def _call(self, home: Home[State], number: int) -> None:
+    def _call(self, served: ServedObject[State, str, State], number: int) -> None:
         before = self.told
         choice = self.random.random()
         if choice < 0.2:
-            self.counts["voters"] += home.follow_ring([self._voter(device) for device in self.ring])
-        elif choice < 0.7 or home.state is None:
+            self.counts["voters"] += served.follow_ring([self._voter(device) for device in self.ring])
+        elif choice < 0.7:
             self.counts["commits"] += 1
-            state = (*(home.state or ()), f"{number}.{self.counts['commits']}")
-            home.commit(state)
+            operation = f"{number}.{self.counts['commits']}"
+            state = served.call(operation)
+            if state.count(operation) != 1:
+                raise Violation(f"`{operation}` took place {state.count(operation)} times: {state}")
             self.check(before, state, "commit")
         else:
-            home.confirm()
             self.counts["reads"] += 1
-            self.check(before, home.state, "read")
+            self.check(before, served.call(""), "read")
 
     def _voter(self, device: str) -> Voter:
         return Voter(device, self.disks[device].incarnation)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from tests.support.objects.simulation import Disk, State, World
 
@@ -10,6 +11,7 @@ from sluice_objects.protocol.acceptor import Acceptor, Promise, Record, Refusal
 from sluice_objects.protocol.home import Home, Sighting, Unknown
 from sluice_objects.protocol.stamps import NOTHING, Stamp
 from sluice_objects.protocol.voters import Voter, Voters
+from sluice_objects.serving import ServedObject
 
 
 class NoPromise(Acceptor):
@@ -117,6 +119,29 @@ class GoesOnAfterUnknown(Home[State]):
         if not any(vote.answer is True for vote in answers):
             raise Unknown("no voter stored the state")
         self.state, self.stamp, self.voters = state, stamp, voters
+
+
+class RunsAgain(ServedObject[State, str, State]):
+    """Runs calls again whose commit ended without a majority, although a new home may have met it."""
+
+    def _happened(self, attempted: Stamp, unknown: Unknown) -> bool:
+        return super()._happened(attempted, unknown) and False
+
+
+class NeverRunsAgain(ServedObject[State, str, State]):
+    """Answers calls whose commit ended without a majority, although it never happened."""
+
+    def _happened(self, attempted: Stamp, unknown: Unknown) -> bool:
+        return super()._happened(attempted, unknown) or True
+
+
+class IgnoresOthers(ServedObject[State, str, State]):
+    """Takes the state that another home left between for the one before the commit."""
+
+    def _happened(self, attempted: Stamp, unknown: Unknown) -> bool:
+        with suppress(Unknown):
+            return super()._happened(attempted, unknown)
+        return False
 
 
 class PromiseInObject(World):
