@@ -36,7 +36,7 @@ _ATTEMPTS: Final = 2
 class _Waiting(Generic[C, O]):
     call: C
     outcome: O | None = None
-    error: BaseException | None = None
+    error: SluiceError | None = None
 
 
 class ServedObject(Generic[S, C, O]):
@@ -95,13 +95,13 @@ class ServedObject(Generic[S, C, O]):
                 raise
 
     def _serve(self, batch: Sequence[_Waiting[C, O]]) -> None:
-        error: BaseException = Unknown("the home was stopped")
+        error: SluiceError = Unknown("the home failed at a call beside this one")
         try:
             for waiting, outcome in zip(batch, self._run_all([waiting.call for waiting in batch]), strict=True):
                 waiting.outcome = outcome
-        except Exception as failure:
+        except SluiceError as failure:
             error = failure
-        finally:  # also when this thread is killed: the others wait for their calls
+        finally:  # also when this thread is killed or a method has a fault: the others wait for their calls
             if any(waiting.outcome is None for waiting in batch):
                 self._home = None
             for waiting in batch:

@@ -42,8 +42,8 @@ class Session:
 @dataclass(frozen=True, slots=True)
 class ObjectState:
     """
-    :param version: raised by one by each call that changes the state.  The version of the stamp counts commits, which may
-        hold several calls.
+    :param version: raised by one by each call that changes the state.  The version of the stamp counts commits, which
+        may hold several calls.
     :param class_name: empty unless the kind is :data:`TYPED`
     :param code: digest of an uploaded class; empty for one that is built in
     :param modified: seconds since 1970, when the content changed last
