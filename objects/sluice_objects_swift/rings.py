@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -69,7 +70,7 @@ class Rings:
                 recent = self._recent()
                 if [path for path, _ in self._rings] != recent:
                     self._rings = [(path, swift.Ring(str(path))) for path in recent]
-            except (OSError, ValueError) as error:
+            except (OSError, ValueError, zlib.error) as error:
                 raise RingError(f"the ring `{self._file}` cannot be used: {error}") from error
         return self._rings
 
