@@ -1,4 +1,7 @@
-"""The state of an object: everything that its devices store under one stamp."""
+"""The state of an object: everything that its devices store under one stamp, but the voters.
+
+Voters are metadata of the stored object, since a home needs them before it reads the state.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
-
-from sluice_objects.protocol.voters import Voters
 
 #: Kinds of states: with methods; an object as Swift has it; and one that was deleted.
 TYPED: Final = "typed"
@@ -44,6 +45,7 @@ class ObjectState:
     """
     :param version: raised by one by each call that changes the state.  The version of the stamp counts commits, which
         may hold several calls.
+    :param etag: of the byte stream, as Swift has it (MD5, in hexadecimal)
     :param class_name: empty unless the kind is :data:`TYPED`
     :param code: digest of an uploaded class; empty for one that is built in
     :param modified: seconds since 1970, when the content changed last
@@ -54,8 +56,8 @@ class ObjectState:
 
     kind: str
     content: ContentState
-    voters: Voters
     version: int = 0
+    etag: str = ""
     class_name: str = ""
     code: str = ""
     modified: float = 0.0
