@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Final
 
 #: Kinds of states: with methods; an object as Swift has it; and one that was deleted.
 TYPED: Final = "typed"
 PLAIN: Final = "plain"
 DELETED: Final = "deleted"
-_EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +21,7 @@ class ContentState:
 
     stream: bytes = b""
     items: Mapping[bytes, bytes] = field(default_factory=dict)
-    attributes: Mapping[str, str] = _EMPTY
+    attributes: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +61,7 @@ class ObjectState:
     modified: float = 0.0
     clock: float = 0.0
     content_type: str = "application/octet-stream"
-    metadata: Mapping[str, str] = _EMPTY
+    metadata: Mapping[str, str] = field(default_factory=dict)
     expires: float | None = None
     snapshots: Mapping[str, ContentState] = field(default_factory=dict)
     sessions: Mapping[str, Session] = field(default_factory=dict)
