@@ -42,12 +42,25 @@ _METHOD: Final = "_sluice_writes"
 class Refused(CallerError):
     """A method refuses its argument, or the state of the object does not permit the call.
 
-    :param status: 400 (the argument), 404 (a key that is not there), 409 (the state), 412 (a condition)
+    :param status: 400 (the argument), 404 (a key that is not there), 409 (the state), 410 (what was there is gone), 412
+        (a condition), 413 (too large), or another one from 400 to 499
     """
 
     def __init__(self, message: str, status: int = 400) -> None:
+        if not 400 <= status <= 499:
+            raise ValueError(f"status `{status}` of a refusal, expected 400 to 499")
         super().__init__(message)
         self.status = status
+
+
+class StateTooLarge(Refused):
+    """The state of the object would have more than :data:`LARGEST_STATE` bytes."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(
+            f"the state would have {size} bytes, expected at most {LARGEST_STATE}: keep large values in other objects",
+            413,
+        )
 
 
 class Stream(Protocol):
@@ -82,7 +95,10 @@ class Items(Protocol):
     def range(
         self, start: bytes = b"", end: bytes | None = None, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
-        """Keys and values from ``start`` up to, and without, ``end``, in the order of the keys."""
+        """Keys and values from ``start`` up to, and without, ``end``, in the order of the keys.
+
+        The class may change items while it iterates: a removed key is left out, a new one may be left out.
+        """
 
     def prefix(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Keys that begin with ``prefix``, and their values, in the order of the keys."""
@@ -136,7 +152,10 @@ class Context(Content, Protocol):
 
     @property
     def version(self) -> int:
-        """The version of the state before the call: 0 when the object is created by it."""
+        """The version of the state before the call: 0 when the object is created by it.
+
+        A call that changes something raises it by one, so ``version + 1`` names the change that this call makes.
+        """
 
     @property
     def caller(self) -> str:
@@ -145,6 +164,13 @@ class Context(Content, Protocol):
     @property
     def time(self) -> float:
         """Seconds since 1970, which never go back for one object, whatever the clocks of its homes say."""
+
+    def remaining(self, since: float, timeout: float) -> float:
+        """Seconds until ``timeout`` seconds have passed; 0 when they have.
+
+        They count from ``since``, a :attr:`time`, or from the take-over of the object by its present home when that was
+        later: what depends on a time-out keeps its whole time when the home changes.
+        """
 
     @property
     def request_id(self) -> str:

@@ -30,11 +30,13 @@ class Session:
 
     :param number: of the last call
     :param answer: its encoded answer; None when it was too long to be kept
+    :param version: of the object after that call
     :param used: the time of the object at the last call
     """
 
     number: int
     answer: bytes | None
+    version: int
     used: float
 
 
@@ -46,6 +48,8 @@ class ObjectState:
     :param etag: of the byte stream, as Swift has it (MD5, in hexadecimal)
     :param class_name: empty unless the kind is :data:`TYPED`
     :param code: digest of an uploaded class; empty for one that is built in
+    :param version: how many calls changed the object.  The version of the stamp differs: that one rises by one for all
+        calls that are committed together, and when the voters change.
     :param modified: seconds since 1970, when the content changed last
     :param clock: the time that methods see, which never goes back
     :param metadata: X-Object-Meta-… headers and those that Swift keeps with an object, names in lower case
@@ -58,6 +62,7 @@ class ObjectState:
     etag: str = ""
     class_name: str = ""
     code: str = ""
+    version: int = 0
     modified: float = 0.0
     clock: float = 0.0
     content_type: str = "application/octet-stream"
