@@ -17,6 +17,7 @@ from sluice_objects.sessions import remember, repeated
 from sluice_objects.state.context import CallContext
 from sluice_objects.state.records import TYPED, ObjectState, Session
 from sluice_objects.values import pack
+from sluice_objects.writes import etag_of, existing
 
 log = logging.getLogger(__name__)
 
@@ -77,23 +78,32 @@ class AnswerTooLarge(Refused):
 
 
 def run(
-    classes: Mapping[str, ObjectClass], state: ObjectState, call: Call, now: float, home_since: float
+    classes: Mapping[str, ObjectClass], state: ObjectState | None, call: Call, now: float, home_since: float
 ) -> tuple[ObjectState | None, Outcome]:
-    """The next state, None when it is the same, and the outcome.
+    """The next state, which is the same one when nothing changed, and the outcome.
 
     A call that changes nothing leaves the clock of the object as it is, too: a home that takes over may show an earlier
     time than such a call saw, but never one earlier than that of a stored change.
 
-    :param classes: those that the object's home knows; that of the object is the one which its record names
+    :param classes: those that the home knows; that of the object is the one which its state names
     :param now: seconds since 1970 by the clock of the home
     :param home_since: the time of the object when its present home took it over: not before ``state.clock`` then
     """
+    present = existing(state, now)
+    if present is None:
+        return state, Outcome(REFUSED, 404, 0, None, Refused.__name__, "there is no object")
+    return _run(classes, present, call, now, home_since)
+
+
+def _run(
+    classes: Mapping[str, ObjectClass], state: ObjectState, call: Call, now: float, home_since: float
+) -> tuple[ObjectState, Outcome]:
     try:
         method, writes = _find(classes, state, call)
         numbered = writes and call.session != ""
         kept = repeated(state.sessions, call.session, call.number) if numbered else None
         if kept is not None:
-            return None, Outcome(GONE if kept.answer is None else DONE, 200, kept.version, kept.answer)
+            return state, Outcome(GONE if kept.answer is None else DONE, 200, kept.version, kept.answer)
         time = max(state.clock, now)
         context = CallContext(state, writes, time, home_since, call.caller, call.request_id)
         answer = pack(method(context, call.argument))
@@ -101,15 +111,15 @@ def run(
             raise AnswerTooLarge(len(answer))
         after = _next_state(state, context, time)
     except Refused as error:
-        return None, _outcome(REFUSED, error.status, state, error, str(error))
+        return state, _outcome(REFUSED, error.status, state, error, str(error))
     except Exception as error:
         log.exception("%s.%s of a typed object failed (request %r)", call.class_name, call.method, call.request_id)
         message = f"class `{call.class_name}`: method `{call.method}` raised `{type(error).__name__}`"
-        return None, _outcome(FAILED, CLASS_ERROR, state, error, message)
+        return state, _outcome(FAILED, CLASS_ERROR, state, error, message)
     if numbered:
         last = Session(call.number, answer, after.version, time)
         after = replace(after, clock=time, sessions=remember(state.sessions, call.session, last))
-    return (None if after is state else after), Outcome(DONE, 200, after.version, answer)
+    return after, Outcome(DONE, 200, after.version, answer)
 
 
 def _find(classes: Mapping[str, ObjectClass], state: ObjectState, call: Call) -> tuple[Method, bool]:
@@ -120,8 +130,8 @@ def _find(classes: Mapping[str, ObjectClass], state: ObjectState, call: Call) ->
     if call.class_name not in classes:
         raise Refused(unknown("class", call.class_name, classes), 404)
     if state.kind != TYPED or state.class_name != call.class_name:
-        kind = f"class `{state.class_name}`" if state.kind == TYPED else f"no class, it is {state.kind}"
-        raise Refused(f"the object has {kind}, expected class `{call.class_name}`", 409)
+        present = f"class `{state.class_name}`" if state.kind == TYPED else "no class"
+        raise Refused(f"the object has {present}, expected class `{call.class_name}`", 409)
     found = classes[call.class_name]
     methods = found.methods()
     if call.method not in methods:
@@ -133,7 +143,9 @@ def _next_state(state: ObjectState, context: CallContext, time: float) -> Object
     content, snapshots, changed = context.result()
     if not changed:
         return state
-    return replace(state, content=content, snapshots=snapshots, version=state.version + 1, modified=time, clock=time)
+    etag = state.etag if content.stream is state.content.stream else etag_of(content.stream)
+    changed_state = replace(state, content=content, snapshots=snapshots, etag=etag)
+    return replace(changed_state, version=state.version + 1, modified=time, clock=time)
 
 
 def _outcome(kind: str, status: int, state: ObjectState, error: Exception, message: str) -> Outcome:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Final
 
 from sluice_objects.api import Context, ObjectClass, Refused, Value, method
 from sluice_objects.classes.arguments import Arguments
+from sluice_objects.writes import etag_of
 
 _MOST_RANGES: Final = 1000
 
@@ -42,7 +42,7 @@ class Register(ObjectClass):
         if "version" in given and given.integer("version") != context.version:
             raise Refused(f"the version is {context.version}, expected {given.integer('version')}", 412)
         if "etag" in given:
-            etag = hashlib.md5(context.stream.read(), usedforsecurity=False).hexdigest()
+            etag = etag_of(context.stream.read())
             if given.text("etag").strip('"') != etag:
                 raise Refused(f"the ETag is `{etag}`, expected `{given.text('etag'):.60}`", 412)
         context.stream.truncate(0)

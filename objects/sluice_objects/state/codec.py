@@ -23,7 +23,6 @@ import msgpack
 
 from sluice_core.errors import DecodeError
 from sluice_objects.api import LARGEST_STATE, StateTooLarge
-from sluice_objects.protocol.voters import Voter
 from sluice_objects.state.items import SortedItems
 from sluice_objects.state.records import DELETED, PLAIN, TYPED, ContentState, ObjectState, Session
 from sluice_objects.values import unpack_message
@@ -60,12 +59,12 @@ def encode(state: ObjectState) -> bytes:
         "class": state.class_name,
         "code": state.code,
         "version": state.version,
+        "etag": state.etag,
         "modified": float(state.modified),
         "clock": float(state.clock),
         "type": state.content_type,
         "metadata": state.metadata,
         "expires": None if state.expires is None else float(state.expires),
-        "voters": [list(voter) for voter in state.voters],
         "items": state.content.items,
         "attributes": state.content.attributes,
         "snapshots": {
@@ -135,10 +134,10 @@ def _read_state(data: dict[str, Any], stream: bytes) -> ObjectState:
     return ObjectState(
         kind=kind,
         content=_content(stream, data["items"], data["attributes"]),
-        voters=tuple(Voter(_a(str, device), _a(str, incarnation)) for device, incarnation in _a(list, data["voters"])),
         class_name=_a(str, data["class"]),
         code=_a(str, data["code"]),
         version=_count(data["version"]),
+        etag=_a(str, data["etag"]),
         modified=_time(data["modified"]),
         clock=_time(data["clock"]),
         content_type=_a(str, data["type"]),

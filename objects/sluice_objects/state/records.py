@@ -43,13 +43,11 @@ class Session:
 @dataclass(frozen=True, slots=True)
 class ObjectState:
     """
-    :param version: raised by one by each call that changes the state.  The version of the stamp counts commits, which
-        may hold several calls.
+    :param version: raised by one by each call that changes the object, so not by one that only its session remembers.
+        The version of the stamp counts commits, which may hold several calls.
     :param etag: of the byte stream, as Swift has it (MD5, in hexadecimal)
     :param class_name: empty unless the kind is :data:`TYPED`
     :param code: digest of an uploaded class; empty for one that is built in
-    :param version: how many calls changed the object.  The version of the stamp differs: that one rises by one for all
-        calls that are committed together, and when the voters change.
     :param modified: seconds since 1970, when the content changed last
     :param clock: the time that methods see, which never goes back
     :param metadata: X-Object-Meta-… headers and those that Swift keeps with an object, names in lower case
@@ -62,7 +60,6 @@ class ObjectState:
     etag: str = ""
     class_name: str = ""
     code: str = ""
-    version: int = 0
     modified: float = 0.0
     clock: float = 0.0
     content_type: str = "application/octet-stream"

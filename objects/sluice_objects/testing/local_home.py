@@ -5,8 +5,9 @@ from __future__ import annotations
 from sluice_objects.api import ObjectClass, Value
 from sluice_objects.calls import DONE, REFUSED, Call, Outcome, run
 from sluice_objects.state.codec import decode, encode
-from sluice_objects.state.records import TYPED, ContentState, ObjectState
+from sluice_objects.state.records import ObjectState
 from sluice_objects.values import unpack
+from sluice_objects.writes import Put, write
 
 
 class NotDone(Exception):
@@ -25,8 +26,10 @@ class LocalHome:
 
     def __init__(self, object_class: ObjectClass) -> None:
         self.object_class = object_class
-        self.state = ObjectState(TYPED, ContentState(), (), object_class.name)
         self.time = 1_700_000_000.0
+        created, _ = write(None, Put(b"", class_name=object_class.name), self.time)
+        assert created is not None
+        self.state: ObjectState = created
         self._since = self.time
 
     def call(self, method: str, **members: Value) -> Value:

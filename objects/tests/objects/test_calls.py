@@ -10,6 +10,7 @@ from sluice_objects.sessions import LARGEST_KEPT, MOST
 from sluice_objects.state.records import DELETED, PLAIN, TYPED, ContentState, ObjectState, Session
 from sluice_objects.testing import LocalHome
 from sluice_objects.values import pack, unpack
+from sluice_objects.writes import etag_of
 
 
 class Trial(ObjectClass):
@@ -57,16 +58,16 @@ def numbered(home, number, name="append", argument=None, session="s"):
 def test_a_change_is_the_next_version_at_the_time_of_the_call(home):
     home.time += 5
     outcome = home.run("append", [1])
-    assert (outcome.kind, outcome.status, outcome.version) == (DONE, 200, 1)
+    assert (outcome.kind, outcome.status, outcome.version) == (DONE, 200, 2)
     assert unpack(outcome.answer) == [1]
     state = home.state
-    assert (state.content.stream, state.version, state.modified, state.clock) == (b"x", 1, home.time, home.time)
+    assert (state.content.stream, state.version, state.modified, state.clock) == (b"x", 2, home.time, home.time)
 
 
 def test_a_call_without_a_change_leaves_the_state(home):
     before = home.state
-    assert home.run("nothing").version == 0
-    assert home.call("look") == ["user", f"request {home.time}", home.time, 0]
+    assert home.run("nothing").version == 1
+    assert home.call("look") == ["user", f"request {home.time}", home.time, 1]
     assert home.state is before
 
 
@@ -101,7 +102,7 @@ def test_another_error_is_that_of_the_class(home, caplog):
 def test_an_answer_that_is_no_value_is_an_error_of_the_class(home, answer):
     outcome = home.run("append", answer)
     assert (outcome.kind, outcome.error) == (FAILED, "ValueError")
-    assert home.state.version == 0
+    assert home.state.version == 1
 
 
 def test_an_answer_is_bounded(home):
@@ -110,7 +111,7 @@ def test_an_answer_is_bounded(home):
     assert len(home.run("append", longest).answer) == LARGEST_ANSWER
     outcome = home.run("append", longest + b"x")
     assert (outcome.kind, outcome.status, outcome.error) == (REFUSED, 413, "AnswerTooLarge")
-    assert home.state.version == 2
+    assert home.state.version == 3
 
 
 def test_a_state_that_would_be_too_large_is_refused(home):
@@ -125,17 +126,32 @@ def test_a_state_that_would_be_too_large_is_refused(home):
     (Call("set", "add"), 409, "the object has class `map`, expected class `set`"),
 ])  # fmt: skip
 def test_what_is_not_there_is_refused_with_the_near_miss(call, status, message):
-    state = ObjectState(TYPED, ContentState(), (), "map")
+    state = ObjectState(TYPED, ContentState(), class_name="map")
     after, outcome = run(BUILT_IN, state, call, 1.0, 1.0)
-    assert after is None
+    assert after is state
     assert (outcome.kind, outcome.status) == (REFUSED, status)
     assert outcome.message.startswith(message)
 
 
-@pytest.mark.parametrize("kind", [PLAIN, DELETED])
-def test_an_object_without_a_class_has_no_methods(kind):
-    _, outcome = run(BUILT_IN, ObjectState(kind, ContentState(), ()), Call("map", "get"), 1.0, 1.0)
-    assert (outcome.status, outcome.message) == (409, f"the object has no class, it is {kind}, expected class `map`")
+@pytest.mark.parametrize(("state", "status", "message"), [
+    (None, 404, "there is no object"),
+    (ObjectState(DELETED, ContentState()), 404, "there is no object"),
+    (ObjectState(TYPED, ContentState(), class_name="map", expires=1.0), 404, "there is no object"),
+    (ObjectState(PLAIN, ContentState()), 409, "the object has no class, expected class `map`"),
+])  # fmt: skip
+def test_what_is_no_typed_object_has_no_methods(state, status, message):
+    after, outcome = run(BUILT_IN, state, Call("map", "range"), 1.0, 1.0)
+    assert after is state
+    assert (outcome.kind, outcome.status, outcome.message) == (REFUSED, status, message)
+
+
+def test_the_etag_is_that_of_the_stream(home):
+    home.run("append")
+    assert home.state.etag == etag_of(b"x")
+    home = LocalHome(BUILT_IN["set"])
+    etag = home.state.etag
+    home.call("add", member="x")
+    assert home.state.etag is etag
 
 
 def test_a_call_that_is_sent_twice_has_one_effect(home):
@@ -165,7 +181,7 @@ def test_a_call_without_a_change_is_kept_too(home):
     first = numbered(home, 1, "nothing")
     home.time += 5
     assert numbered(home, 1, "nothing") == first
-    assert home.state.version == 0
+    assert home.state.version == 1
 
 
 def test_a_call_without_an_effect_is_run_again(home):
@@ -212,4 +228,4 @@ def test_the_order_of_sessions_is_stored(home):
     numbered(home, 2, session="b")
     home.move()
     assert list(home.state.sessions) == ["a", "c", "b"]
-    assert home.state.sessions["b"] == Session(2, pack(None), 4, home.time)
+    assert home.state.sessions["b"] == Session(2, pack(None), 5, home.time)

@@ -1,5 +1,6 @@
 import math
 
+import msgpack
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,8 +39,6 @@ def test_what_is_no_value_is_not_packed(value):
 
 
 def test_the_depth_is_bounded_both_ways():
-    import msgpack
-
     assert unpack(pack(nested(DEEPEST))) == nested(DEEPEST)
     with pytest.raises(ValueError, match="nested"):
         pack(nested(DEEPEST + 1))

@@ -7,15 +7,15 @@ from sluice_objects.calls import REFUSED
 from sluice_objects.classes import BUILT_IN
 from sluice_objects.testing import ClassContract, LocalHome
 
-#: Receipts and tokens are versions, so the calls of a queue and a lock name them as numbers.
+#: Ids, receipts and tokens are versions of the object: 1 when it is created.
 CALLS = {
     "counter": (("add", {"amount": -5}), ("read", None), ("add", None)),
     "lock": (
         ("acquire", {"owner": "a", "mode": "shared", "timeout": 10}),
         ("acquire", {"owner": "b", "mode": "shared", "timeout": 2.5}),
-        ("renew", {"owner": "a", "token": 1, "timeout": 20}),
+        ("renew", {"owner": "a", "token": 2, "timeout": 20}),
         ("holders", None),
-        ("release", {"owner": "a", "token": 1}),
+        ("release", {"owner": "a", "token": 2}),
         ("break_lock", {"owner": "b"}),
     ),
     "log_stripe": (
@@ -28,7 +28,7 @@ CALLS = {
     ),
     "map": (
         ("put", {"key": "é", "value": {"a": [1, None, b"\xff"]}}),
-        ("put", {"key": "é", "value": None, "version": 1}),
+        ("put", {"key": "é", "value": None, "version": 2}),
         ("get", {"key": "é"}),
         ("range", {"start": "a"}),
         ("prefix", {"prefix": "é"}),
@@ -40,7 +40,7 @@ CALLS = {
         ("peek", None),
         ("pop", {"timeout": 5}),
         ("depth", None),
-        ("acknowledge", {"id": 1, "receipt": 3}),
+        ("acknowledge", {"id": 2, "receipt": 4}),
     ),
     "register": (
         ("write", {"data": "hello"}),

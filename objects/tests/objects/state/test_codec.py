@@ -1,10 +1,12 @@
+import tracemalloc
+
+import msgpack
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluice_core.errors import DecodeError
 from sluice_objects.api import LARGEST_STATE, StateTooLarge
-from sluice_objects.protocol.voters import Voter
 from sluice_objects.state.codec import FORMAT, PREFIX_SIZE, assemble, decode, encode, stream_layout
 from sluice_objects.state.records import DELETED, PLAIN, TYPED, ContentState, ObjectState, Session
 
@@ -20,7 +22,7 @@ states = st.builds(
     ObjectState,
     kind=st.sampled_from((TYPED, PLAIN, DELETED)),
     content=contents,
-    voters=st.lists(st.builds(Voter, texts, texts), max_size=3).map(tuple),
+    etag=texts,
     class_name=texts,
     code=texts,
     version=numbers,
@@ -35,16 +37,15 @@ states = st.builds(
 STATE = ObjectState(
     TYPED,
     ContentState(b"the stream", {b"k": b"v"}, {"a": "b"}),
-    (Voter("10.0.0.1:6200/sda", "i1"),),
-    "map",
     version=3,
+    class_name="map",
     snapshots={"s": ContentState(b"old")},
     sessions={"c": Session(2, b"\xc0", 3, 5.0)},
 )
 #: A header that is right but for one field.
 FIELDS = {
-    "kind": "typed", "class": "map", "code": "", "version": 1, "modified": 1.0, "clock": 1.0, "type": "", 
-    "metadata": {}, "expires": None, "voters": [["d", "i"]], "items": {b"k": b"v"}, "attributes": {}, "snapshots": {}, "sessions": {},
+    "kind": "typed", "class": "map", "code": "", "version": 1, "etag": "", "modified": 1.0, "clock": 1.0, "type": "",
+    "metadata": {}, "expires": None, "items": {b"k": b"v"}, "attributes": {}, "snapshots": {}, "sessions": {},
 }  # fmt: skip
 WRONG = {
     "kind": ("other", None, []),
@@ -53,7 +54,7 @@ WRONG = {
     "modified": (float("nan"), float("inf"), 1, None),
     "expires": (0, "x"),
     "metadata": ({"a": 1}, {"a": None}, [], None),
-    "voters": ([["d"]], [[1, "i"]], {"d": "i"}, [5], None),
+    "etag": (None, b""),
     "items": ({"k": b"v"}, {b"k": "v"}, [], None),
     "attributes": ({b"a": "b"}, None),
     "snapshots": ({"s": [b""]}, {"s": ["", {}, {}]}, {b"s": [b"", {}, {}]}, []),
@@ -93,26 +94,20 @@ def test_another_format_is_named():
         stream_layout(bytes(raw))
 
 
-def packed(header):
-    import msgpack
-
-    return msgpack.packb(header)
-
-
 def test_a_right_header_is_taken():
-    assert decode(assemble(packed(FIELDS), b"s")).content == ContentState(b"s", {b"k": b"v"})
+    assert decode(assemble(msgpack.packb(FIELDS), b"s")).content == ContentState(b"s", {b"k": b"v"})
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in WRONG.items() for value in values])
 def test_a_field_of_another_form_is_refused(name, value):
     with pytest.raises(DecodeError):
-        decode(assemble(packed({**FIELDS, name: value}), b""))
+        decode(assemble(msgpack.packb({**FIELDS, name: value}), b""))
 
 
 @pytest.mark.parametrize("name", FIELDS)
 def test_a_missing_field_is_refused(name):
     with pytest.raises(DecodeError):
-        decode(assemble(packed({key: value for key, value in FIELDS.items() if key != name}), b""))
+        decode(assemble(msgpack.packb({key: value for key, value in FIELDS.items() if key != name}), b""))
 
 
 @settings(deadline=None)
@@ -123,8 +118,6 @@ def test_a_header_of_any_bytes_is_taken_or_refused(header):
 
 
 def test_a_header_that_claims_millions_of_members_is_refused_before_they_are_allocated():
-    import tracemalloc
-
     header = b"\xdd\x00\x0f\xff\xff" * 200 + bytes(1 << 20)
     raw = assemble(header, b"")
     tracemalloc.start()
@@ -138,13 +131,13 @@ def test_a_header_that_claims_millions_of_members_is_refused_before_they_are_all
 
 
 def test_the_largest_state_is_encoded_and_a_byte_more_is_refused():
-    rest = len(encode(ObjectState(TYPED, ContentState(b""), ())))
+    rest = len(encode(ObjectState(TYPED, ContentState(b""))))
     stream = bytes(LARGEST_STATE - rest)
-    raw = encode(ObjectState(TYPED, ContentState(stream), ()))
+    raw = encode(ObjectState(TYPED, ContentState(stream)))
     assert len(raw) == LARGEST_STATE
     assert decode(raw).content.stream == stream
     with pytest.raises(StateTooLarge) as refused:
-        encode(ObjectState(TYPED, ContentState(stream + b"x"), ()))
+        encode(ObjectState(TYPED, ContentState(stream + b"x")))
     assert refused.value.status == 413
     with pytest.raises(DecodeError):
         decode(raw + b"x")
