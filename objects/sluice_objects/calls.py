@@ -86,7 +86,8 @@ def run(
     time than such a call saw, but never one earlier than that of a stored change.
 
     :param classes: those that the home knows; that of the object is the one which its state names
-    :param now: seconds since 1970 by the clock of the home
+    :param now: seconds since 1970 by the clock of the home.  A home whose clock is behind ``state.clock`` when it takes
+        the object over adds the difference: otherwise time stands still until its clock has caught up.
     :param home_since: the time of the object when its present home took it over: not before ``state.clock`` then
     """
     present = existing(state, now)

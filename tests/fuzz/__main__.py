@@ -20,7 +20,15 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
 #: The instrumented code: Sluice's packages, and the parser library of sentences.
-GUIDED = ["sluice_core", "sluice_dsl", "sluice_actors", "sluice_sandbox", "sluice_middleware", "pyparsing"]
+GUIDED = [
+    "sluice_core",
+    "sluice_dsl",
+    "sluice_actors",
+    "sluice_sandbox",
+    "sluice_middleware",
+    "sluice_objects",
+    "pyparsing",
+]
 #: The memory limit of a child in megabytes; the imports of a target take about 200.
 MEMORY = 1024
 #: Seconds for one input.

@@ -28,6 +28,9 @@ from sluice_dsl.diagnostics import Diagnostic, PolicyErrors, Reporter
 from sluice_dsl.plan import residual
 from sluice_dsl.syntax.grammar import parse
 from sluice_dsl.testing import make_catalogue
+from sluice_objects import values
+from sluice_objects.state import codec
+from sluice_objects.state.records import TYPED, ContentState, ObjectState, Session
 
 CATALOGUE = make_catalogue()
 FACTS = (Facts("GET"), Facts("PUT", "a/b.pdf", 10, "text/plain; charset=x", frozenset({"x"})))
@@ -199,6 +202,20 @@ def feed_objects(raw: bytes) -> None:
             decode(text)
 
 
+def feed_object_state(raw: bytes) -> None:
+    """A stored state, or the header of one whose checksum is right; and a value."""
+    for stored in (raw, codec.assemble(raw, b"stream")):
+        with contextlib.suppress(DecodeError):
+            state = codec.decode(stored)
+            again = codec.encode(state)
+            assert codec.encode(codec.decode(again)) == again
+            layout = codec.stream_layout(stored)
+            assert stored[layout.offset :] == state.content.stream
+    with contextlib.suppress(DecodeError):
+        written = values.pack(values.unpack(raw))
+        assert values.pack(values.unpack(written)) == written
+
+
 def feed_language(raw: bytes) -> None:
     """Any text: plans, or errors whose spans are in the text; plans that can be printed parse to the same."""
     try:
@@ -272,6 +289,18 @@ _COLLECTD = (
     b'"values":[1.5],"interval":1}]'
 )
 _OBJECTS = (b'[{"f":"compression","r":{"v":1}}]', b'{"v":1,"size":5,"crc":1,"chain":[{}]}')
+_OBJECT_STATE = codec.encode(
+    ObjectState(
+        TYPED,
+        ContentState(b"stream", {b"key": b"value"}, {"name": "value"}),
+        version=3,
+        class_name="map",
+        expires=5.0,
+        snapshots={"s": ContentState(b"old")},
+        sessions={"client": Session(2, b"\xc0", 3, 5.0)},
+    )
+)
+_OBJECT_STATES = (_OBJECT_STATE, _OBJECT_STATE[codec.PREFIX_SIZE : codec.stream_layout(_OBJECT_STATE).offset])
 _WORKER = (b'\x02\x00\x00\x00\x12{"counts":[[1,2]]}', b'\x03\x00\x00\x00\x0a{"step":0}')
 _EACH = tuple(bytes([number]) + raw for number in range(len(MESSAGES)) for raw in _JSON + _PACKED)
 
@@ -289,6 +318,7 @@ TARGETS = {
         Target("sandbox", feed_sandbox, (b"\x01\x00\x00\x00\x01x\x02\x00\x00\x00\x02{}",)),
         Target("worker", feed_worker_answer, _WORKER),
         Target("objects", feed_objects, _OBJECTS),
+        Target("object_state", feed_object_state, _OBJECT_STATES),
         Target("source", feed_source, (b"import os\nclass A:\n    x = 1\n", b"from sluice_filters import api\n")),
         Target("yaml", feed_yaml, (b"sluice: 1\npolicies:\n- {id: a, policy: 'FOR x'}\n",)),
     )
