@@ -19,7 +19,9 @@ from typing import Any, Final
 
 from sluice_core.messages.bandwidth import REPLICATION_FLOW
 from sluice_middleware.log import Logger
+from sluice_middleware.object_server.diskfile.disk_filters import Refused
 from sluice_middleware.object_server.diskfile.request_context import RequestContext, request_scope
+from sluice_middleware.object_server.voter.lock import Busy
 from sluice_middleware.swift import diskfile_api as swift
 from sluice_middleware.swift import green
 from sluice_middleware.swift.object_batches import ObjectAnswer, ObjectRequest
@@ -81,6 +83,10 @@ class ObjectBatches:
             with request_scope(_INTERNAL):
                 file = self._find(*place, policy=policy)
                 return self._look(file) if request.stored is None else self._contract(file, request.stored)
+        except Refused:
+            return ObjectAnswer(409)  # the object has a home
+        except Busy:
+            return ObjectAnswer(503)
         except (swift.DiskFileDeviceUnavailable, swift.DiskFileXattrNotSupported, swift.DiskFileNoSpace):
             return ObjectAnswer(507)
         except Exception:

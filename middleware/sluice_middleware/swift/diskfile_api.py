@@ -20,9 +20,27 @@ from swift.common.exceptions import (
     ReplicationException,
 )
 from swift.common.request_helpers import is_object_transient_sysmeta, is_sys_or_user_meta
-from swift.common.storage_policy import POLICIES, PolicyError
-from swift.common.swob import HTTPBadRequest, HTTPConflict, HTTPRequestEntityTooLarge, Request, Response
-from swift.common.utils import Timestamp, close_if_possible, drop_buffer_cache, fdatasync, public
+from swift.common.storage_policy import POLICIES, REPL_POLICY, PolicyError
+from swift.common.swob import (
+    HTTPBadRequest,
+    HTTPConflict,
+    HTTPCreated,
+    HTTPException,
+    HTTPInsufficientStorage,
+    HTTPRequestEntityTooLarge,
+    HTTPServiceUnavailable,
+    Request,
+    Response,
+)
+from swift.common.utils import (
+    Timestamp,
+    close_if_possible,
+    drop_buffer_cache,
+    fdatasync,
+    fsync_dir,
+    makedirs_count,
+    public,
+)
 from swift.obj.diskfile import (
     BaseDiskFile,
     BaseDiskFileManager,
@@ -43,4 +61,4 @@ from swift.obj.diskfile import (
     read_metadata,
     write_metadata,
 )
-from swift.obj.server import ObjectController
+from swift.obj.server import ObjectController, get_obj_name_and_placement

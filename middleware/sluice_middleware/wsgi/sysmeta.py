@@ -30,10 +30,16 @@ removed from every response, and from every request that Sluice does not make.
         A record as above that was attached after the object was written, behind the timestamp of the data file on
         which it was written, a slash, the plain ETag and a space.  A POST replaces it, so the proxy adds it again; it
         may be stored on a newer file, for which it does not hold (``stored_object.StoredObject.motif_record``).
+``X-Object-Sysmeta-Sluice-Voters``
+        JSON list of ``[device, incarnation]``: who votes about the object (``sluice_objects.protocol.voters``).  Its
+        presence means that a home stored the object: what it stores is one state of a sequence, plain ones included.
+``X-Object-Sysmeta-Sluice-Class``
+        The kind of such a state (``sluice_objects.state.records``), and the class of a typed one behind a slash:
+        ``typed/counter``, ``plain``, ``deleted``.  Object servers do not read it.
 ``X-Object-Sysmeta-Sluice-Copied``
         Never stored: on the response to the GET of a COPY, JSON that names the copied object with motifs.
 
-Two backend headers are sent between processes of Sluice; gatekeeper removes them from requests of clients:
+Some backend headers are sent between processes of Sluice; gatekeeper removes them from requests of clients:
 
 ``X-Backend-Sluice-Refused``
         Why a storage node refused an object, or cannot return it.  Its response is :data:`REFUSED_STATUS`, with the
@@ -46,7 +52,8 @@ Two backend headers are sent between processes of Sluice; gatekeeper removes the
           replication stores the others as soon as it can.  With erasure coding it answers 503 itself, without the
           reason.
         * GET: before the body; Swift's proxy tries the other nodes, and forwards status, header and body when none
-          has a better response.  HEAD, POST and DELETE are never refused.
+          has a better response.  HEAD is never refused.
+        * POST and DELETE: where the device has a home's promise or state of the object; so is a PUT then.
 
 ``X-Backend-Sluice-Read``
         On a GET: the read-time filters that the storage node shall run, JSON
@@ -55,6 +62,17 @@ Two backend headers are sent between processes of Sluice; gatekeeper removes the
         ``done`` in this header of its response, which then has no Content-Length, ETag and Content-Range; without it
         the response is unchanged and the proxy runs them.  A request whose Range is not the named one is a
         proxy server resuming an interrupted response: the node refuses it with 409, since that is impossible.
+
+``X-Backend-Sluice-Home``
+    On a PUT or DELETE: a home stores the state (or deletion) with the stamp ``X-Timestamp``; its address.  On a 409:
+    the address of the home that has a promise, maybe empty.
+``X-Backend-Sluice-Incarnation``
+    On every response to such a request that is the answer of a voter: its incarnation.  A stock object server does
+    not send it: what it says is no vote.
+``X-Backend-Sluice-Stored``
+    On the response, whatever its status: the state with this stamp is stored, and the voter recorded that.
+``X-Backend-Sluice-Promised``
+    On a 409: the ballot that must be exceeded.
 
 Besides these there are Swift's own ``X-Object-Sysmeta-Container-Update-Override-Size`` and ``-Etag``,
 which keep container listings and byte counts plain.  They are removed from the responses of
@@ -80,7 +98,13 @@ MADE: Final = "X-Object-Sysmeta-Sluice-Made"
 CONTRACTED: Final = "X-Object-Sysmeta-Sluice-Contracted"
 POSTED_MOTIF: Final = "X-Object-Transient-Sysmeta-Sluice-Motif"
 COPIED: Final = "X-Object-Sysmeta-Sluice-Copied"
+VOTERS: Final = "X-Object-Sysmeta-Sluice-Voters"
+CLASS: Final = "X-Object-Sysmeta-Sluice-Class"
 REFUSED: Final = "X-Backend-Sluice-Refused"
+HOME: Final = "X-Backend-Sluice-Home"
+INCARNATION: Final = "X-Backend-Sluice-Incarnation"
+STATE_STORED: Final = "X-Backend-Sluice-Stored"
+PROMISED: Final = "X-Backend-Sluice-Promised"
 #: On the response to a HEAD, when the object may be made again before a read; `unknown` when that cannot be checked.
 STALE: Final = "X-Sluice-Stale"
 #: In the environment of a request for an object with motifs: it may change with other objects, and must not be cached.
@@ -96,6 +120,8 @@ COPIED_ENV: Final = "HTTP_X_OBJECT_SYSMETA_SLUICE_COPIED"
 #: Lower-case name, in a container's system metadata, of the Unix time since which its objects are sources of others.
 SOURCES_MARK: Final = "sluice-motif-sources"
 READ_ENV: Final = "HTTP_X_BACKEND_SLUICE_READ"
+VOTERS_ENV: Final = "HTTP_X_OBJECT_SYSMETA_SLUICE_VOTERS"
+HOME_ENV: Final = "HTTP_X_BACKEND_SLUICE_HOME"
 REFUSED_ENV: Final = "HTTP_X_BACKEND_SLUICE_REFUSED"
 REFUSED_STATUS: Final = "409 Refused by Sluice"
 READ: Final = "X-Backend-Sluice-Read"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sluice_middleware.object_server.diskfile.commit import CommitMixin
 from sluice_middleware.object_server.diskfile.decoded_file import DecodedReaderMixin
 from sluice_middleware.object_server.diskfile.mixins import DiskFileMixin, ManagerMixin
 from sluice_middleware.object_server.diskfile.streams import StreamReaderMixin
@@ -9,11 +10,11 @@ from sluice_middleware.object_server.diskfile.writer import PlainWriterMixin, Wr
 from sluice_middleware.swift import diskfile_api as swift
 
 
-class PlainWriter(PlainWriterMixin, swift.DiskFileWriter):  # type: ignore[misc]
+class PlainWriter(CommitMixin, PlainWriterMixin, swift.DiskFileWriter):  # type: ignore[misc]
     """Swift's writer, for objects that need no part of Sluice."""
 
 
-class DiskFileWriter(WriterMixin, swift.DiskFileWriter):  # type: ignore[misc]
+class DiskFileWriter(CommitMixin, WriterMixin, swift.DiskFileWriter):  # type: ignore[misc]
     """Swift's writer, with a requested transform."""
 
 

@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 from sluice_core.errors import DecodeError
 from sluice_core.messages.bandwidth import REPLICATION_FLOW, Flow
 from sluice_middleware.wsgi import sysmeta
+from sluice_objects.protocol.stamps import Stamp
 
 REPLICATION_ENV: Final = "HTTP_X_BACKEND_REPLICATION"
 
@@ -29,11 +30,28 @@ class RequestedTransform(NamedTuple):
     content_type: str | None = None
 
 
+@dataclass(slots=True)
+class StateWrite:
+    """A home stores a state.
+
+    :param stored: whether the disk file has it, and the voter recorded that
+    """
+
+    stamp: Stamp
+    stored: bool = False
+
+
 class RequestContext(NamedTuple):
-    """``replication_flow`` is the flow of copies between storage nodes, None for requests of clients."""
+    """
+    :param replication_flow: the flow of copies between storage nodes, None for requests of clients
+    :param copied: the request brings files that another node has
+    :param state: of a home's request
+    """
 
     transform: RequestedTransform | None = None
     replication_flow: Flow | None = None
+    copied: bool = False
+    state: StateWrite | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +76,8 @@ def requested_context(env: Mapping[str, Any]) -> RequestContext:
     """The context that a request's headers describe."""
     value = env.get(sysmeta.NODE_ENV) if env["REQUEST_METHOD"] == "PUT" else None
     transform = RequestedTransform(value, env.get("CONTENT_TYPE")) if value else None
-    return RequestContext(transform, REPLICATION_FLOW if REPLICATION_ENV in env else None)
+    copied = REPLICATION_ENV in env
+    return RequestContext(transform, REPLICATION_FLOW if copied else None, copied)
 
 
 @contextmanager
