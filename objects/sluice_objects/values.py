@@ -50,8 +50,6 @@ def unpack_message(raw: bytes) -> Any:
         unpacker = msgpack.Unpacker(max_buffer_size=len(raw))
         unpacker.feed(raw)
         unpacker.skip()
-        if unpacker.tell() != len(raw):
-            raise ValueError("bytes follow the value")
         return msgpack.unpackb(raw)
     except (ValueError, TypeError, OverflowError, msgpack.UnpackException) as error:
         raise DecodeError(f"no value in MessagePack: {error}", raw) from error
