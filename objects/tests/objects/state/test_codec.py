@@ -1,4 +1,6 @@
+import re
 import tracemalloc
+from pathlib import Path
 
 import msgpack
 import pytest
@@ -92,6 +94,13 @@ def test_another_format_is_named():
     raw[4] = FORMAT + 1
     with pytest.raises(DecodeError, match=f"format `{FORMAT + 1}`, expected {FORMAT}"):
         stream_layout(bytes(raw))
+
+
+def test_the_page_of_the_format_names_each_field_of_the_header():
+    page = (Path(__file__).parents[4] / "docs/reference/format-object-state.md").read_text()
+    raw = encode(STATE)
+    header = msgpack.unpackb(raw[PREFIX_SIZE : stream_layout(raw).offset])
+    assert re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE) == list(header)
 
 
 def test_a_right_header_is_taken():
