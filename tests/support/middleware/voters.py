@@ -41,14 +41,15 @@ STATE: Final = State(b"an encoded state", (Elector("127.0.0.1:6200/sda", "i1"), 
 
 
 class Voter:
-    """The device ``sda`` of a node, as homes see it."""
+    """A device of a node, as homes see it."""
 
-    def __init__(self, node: StorageNode) -> None:
+    def __init__(self, node: StorageNode, device: str = "sda") -> None:
         self.node = node
+        self.device = device
 
     def request(self, ask: str, stamp: Stamp | None = None, home: str = "", name: str = "a/c/o") -> VoteRequest:
         """A request about an object, to be sent."""
-        return VoteRequest(ask, "sda", 0, REPLICATED, *name.split("/", 2), stamp=stamp, home=home)
+        return VoteRequest(ask, self.device, 0, REPLICATED, *name.split("/", 2), stamp=stamp, home=home)
 
     def send(self, *requests: VoteRequest) -> list[VoteAnswer]:
         """The answers to requests that are sent at once."""
@@ -63,7 +64,7 @@ class Voter:
 
     def promise(self, ballot: Stamp, home: str = "h1", name: str = "a/c/o") -> Any:
         """The protocol's answer to a request for a promise."""
-        return self.ask(PROMISE, ballot, home, name).vote("sda", PROMISE).answer
+        return self.ask(PROMISE, ballot, home, name).vote(self.device, PROMISE).answer
 
     def create(self, name: str = "a/c/o") -> Stamp:
         """Store the first state after a promise; returns its stamp."""
@@ -77,18 +78,18 @@ class Voter:
         stamp: Stamp,
         body: io.BytesIO | None = None,
         headers: Mapping[str, str] | None = None,
+        voters: Voters = STATE.voters,
         **place: Any,
     ) -> Answer:
         """Store a state as a home does."""
         body = io.BytesIO(STATE.body) if body is None else body
         length = len(body.getbuffer())
-        return self.send_put(body, length, {**_state(stamp), sysmeta.HOME: "h1", **(headers or {})}, **place)
+        return self.send_put(body, length, {**_state(stamp, voters), sysmeta.HOME: "h1", **(headers or {})}, **place)
 
-    def replicate(self, stamp: Stamp, body: bytes = STATE.body) -> Answer:
+    def replicate(self, stamp: Stamp, body: bytes = STATE.body, voters: Voters = STATE.voters) -> Answer:
         """Store a state as SSYNC does."""
-        response = self.send_put(io.BytesIO(body), len(body), {**_state(stamp), "X-Backend-Replication": "True"})
-        assert response.status.startswith("201"), response.status
-        return response
+        headers = {**_state(stamp, voters), "X-Backend-Replication": "True"}
+        return self.send_put(io.BytesIO(body), len(body), headers)
 
     def delete(self, stamp: Stamp, **headers: str) -> Answer:
         """Delete as a home does."""
@@ -104,7 +105,7 @@ class Voter:
     ) -> Answer:
         """A PUT whose body is read by the server, as far as it wants."""
         general = {"Content-Type": "text/plain", "X-Backend-Storage-Policy-Index": str(policy)}
-        request = Request.blank(f"/sda/0/{name}", method="PUT", headers={**general, **headers})
+        request = Request.blank(f"/{self.device}/0/{name}", method="PUT", headers={**general, **headers})
         request.environ["wsgi.input"] = body
         request.environ["CONTENT_LENGTH"] = str(length)
         response = request.get_response(self.node.server)
@@ -116,11 +117,11 @@ class Voter:
 
     def file(self, name: str = "a/c/o") -> Any:
         """A disk file of the object."""
-        return self.node.server.get_diskfile("sda", "0", *name.split("/", 2), policy=POLICIES[REPLICATED])
+        return self.node.server.get_diskfile(self.device, "0", *name.split("/", 2), policy=POLICIES[REPLICATED])
 
     def wipe(self) -> None:
         """Empty the device."""
-        for path in (self.node.folder / "sda").iterdir():
+        for path in (self.node.folder / self.device).iterdir():
             shutil.rmtree(path)
 
 
@@ -132,9 +133,9 @@ def damage(node: StorageNode, pattern: str) -> None:
     path.write_bytes(data)
 
 
-def _state(stamp: Stamp) -> dict[str, str]:
+def _state(stamp: Stamp, voters: Voters = STATE.voters) -> dict[str, str]:
     return {
         "X-Timestamp": stamp.internal,
-        sysmeta.VOTERS: encode_voters(STATE.voters),
+        sysmeta.VOTERS: encode_voters(voters),
         sysmeta.CLASS: "typed/counter",
     }

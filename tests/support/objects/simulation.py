@@ -65,6 +65,11 @@ class Disk:
     def remove(self) -> None:
         self.stamp, self.state, self.voters = None, (), ()
 
+    def wipe(self, incarnation: str) -> None:
+        """Become another voter, which knows nothing."""
+        self.remove()
+        self.written, self.incarnation = Record(), incarnation
+
 
 class World:
     """
@@ -153,12 +158,16 @@ class World:
         self.counts["homes"] += 1
         while True:
             self.pause()
-            served = self.served(lambda: self.home(Network(self, number), f"home {number}", self.now), append)
+            served = self.served(lambda: self.home(self.connect(number), f"home {number}", self.now), append)
             for _ in range(self.random.randrange(1, 16)):
                 for _ in range(self.random.choice((1, 1, 30))):
                     self.pause()
                 with suppress(NoMajority, Replaced, Unknown):
                     self._call(served, number)
+
+    def connect(self, home: int) -> Network:
+        """The messages of a home."""
+        return Network(self, home)
 
     def _call(self, served: ServedObject[State, str, State], number: int) -> None:
         before = self.told
@@ -226,12 +235,12 @@ class World:
         disk = self.disks[self.random.choice(self.ring)]
         if disk.stamp is None or any(self.disks[other].stamp is None for other in self.ring):
             return
-        disk.remove()
         if self.random.random() < 0.5:
             self.counts["quarantines"] += 1
+            disk.remove()
         else:
             self.counts["wipes"] += 1
-            disk.written, disk.incarnation = Record(), f"i{self.random.randrange(10**9)}"
+            disk.wipe(f"i{self.random.randrange(10**9)}")
 
 
 class Network:
