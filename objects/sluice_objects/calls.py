@@ -14,6 +14,7 @@ from typing import Final
 from sluice_objects.api import LARGEST_ANSWER, Context, ObjectClass, Refused, Value
 from sluice_objects.names import unknown
 from sluice_objects.sessions import remember, repeated
+from sluice_objects.state.codec import check_size
 from sluice_objects.state.context import CallContext
 from sluice_objects.state.records import TYPED, ObjectState, Session
 from sluice_objects.values import pack
@@ -70,6 +71,10 @@ class Outcome:
     message: str = ""
 
 
+class NoValue(Exception):
+    """A method answers what is no value; the caller gets the message."""
+
+
 class AnswerTooLarge(Refused):
     """The encoded answer has more than :data:`~sluice_objects.api.LARGEST_ANSWER` bytes."""
 
@@ -107,19 +112,20 @@ def _run(
             return state, Outcome(GONE if kept.answer is None else DONE, 200, kept.version, kept.answer)
         time = max(state.clock, now)
         context = CallContext(state, writes, time, home_since, call.caller, call.request_id)
-        answer = pack(method(context, call.argument))
-        if len(answer) > LARGEST_ANSWER:
-            raise AnswerTooLarge(len(answer))
+        answer = _packed(method(context, call.argument))
         after = _next_state(state, context, time)
+        if numbered:
+            last = Session(call.number, answer, after.version, time)
+            after = replace(after, clock=time, sessions=remember(state.sessions, call.session, last))
+        if after is not state:
+            check_size(after)
     except Refused as error:
         return state, _outcome(REFUSED, error.status, state, error, str(error))
     except Exception as error:
         log.exception("%s.%s of a typed object failed (request %r)", call.class_name, call.method, call.request_id)
         message = f"class `{call.class_name}`: method `{call.method}` raised `{type(error).__name__}`"
+        message += f": {error}" if isinstance(error, NoValue) else ""
         return state, _outcome(FAILED, CLASS_ERROR, state, error, message)
-    if numbered:
-        last = Session(call.number, answer, after.version, time)
-        after = replace(after, clock=time, sessions=remember(state.sessions, call.session, last))
     return after, Outcome(DONE, 200, after.version, answer)
 
 
@@ -147,6 +153,20 @@ def _next_state(state: ObjectState, context: CallContext, time: float) -> Object
     etag = state.etag if content.stream is state.content.stream else etag_of(content.stream)
     changed_state = replace(state, content=content, snapshots=snapshots, etag=etag)
     return replace(changed_state, version=state.version + 1, modified=time, clock=time)
+
+
+def _packed(answer: Value) -> bytes:
+    """
+    :raises NoValue: when it is none
+    :raises AnswerTooLarge: when it has too many bytes
+    """
+    try:
+        packed = pack(answer)
+    except ValueError as error:
+        raise NoValue(str(error)) from error
+    if len(packed) > LARGEST_ANSWER:
+        raise AnswerTooLarge(len(packed))
+    return packed
 
 
 def _outcome(kind: str, status: int, state: ObjectState, error: Exception, message: str) -> Outcome:

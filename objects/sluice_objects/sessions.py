@@ -42,8 +42,10 @@ def repeated(sessions: Mapping[str, Session], session: str, number: int) -> Sess
 
     :raises Refused: when the call is older than the last one of the session, or does not open an unknown session
     """
-    if len(session) > LONGEST_ID or not 1 <= number < 1 << 63:
-        raise Refused(f"call `{number}` of a session, expected 1 or more, and an id of at most {LONGEST_ID} characters")
+    if len(session) > LONGEST_ID or not (session.isascii() and session.isprintable()):
+        raise Refused(f"the id of the session, expected at most {LONGEST_ID} printable ASCII characters")
+    if not 1 <= number < 1 << 63:
+        raise Refused(f"call `{number}` of a session, expected 1 or a higher number of 63 bits")
     kept = sessions.get(session)
     if kept is None:
         if number > 1:

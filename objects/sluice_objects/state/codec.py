@@ -31,6 +31,9 @@ MAGIC: Final = b"SlTO"
 FORMAT: Final = 1
 _PREFIX: Final = struct.Struct(">4sBIII")
 PREFIX_SIZE: Final = _PREFIX.size
+#: Bytes at most of the fields that are short, with the prefix; and of numbers and lengths of a snapshot or session.
+_HEADER_SIZE: Final = 1024
+_ENTRY_SIZE: Final = 64
 T = TypeVar("T")
 
 
@@ -75,6 +78,33 @@ def encode(state: ObjectState) -> bytes:
         },
     }
     return assemble(msgpack.packb(header, default=_as_dict), state.content.stream)
+
+
+def check_size(state: ObjectState) -> None:
+    """As :func:`encode`, without encoding the state unless it is close to the limit.
+
+    :raises StateTooLarge: as :func:`encode`
+    """
+    size = _HEADER_SIZE + _content_size(state.content) + _texts_size(state.metadata) + _text_size(state.content_type)
+    for name, content in state.snapshots.items():
+        size += _text_size(name) + _ENTRY_SIZE + _content_size(content)
+    for name, kept in state.sessions.items():
+        size += _text_size(name) + _ENTRY_SIZE + len(kept.answer or b"")
+    if size > LARGEST_STATE:
+        encode(state)
+
+
+def _content_size(content: ContentState) -> int:
+    return len(content.stream) + SortedItems.of(content.items).size + _texts_size(content.attributes)
+
+
+def _texts_size(texts: Mapping[str, str]) -> int:
+    return sum(map(_text_size, texts)) + sum(map(_text_size, texts.values()))
+
+
+def _text_size(text: str) -> int:
+    """Bytes of a text in MessagePack at most."""
+    return 4 * len(text) + 5
 
 
 def assemble(header: bytes, stream: bytes) -> bytes:

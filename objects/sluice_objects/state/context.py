@@ -88,6 +88,7 @@ class SnapshotsOverlay:
         self._gate()
         if type(name) is not str or not name:
             raise TypeError(f"the name of a snapshot is `{name!r:.60}`, expected text")
+        name.encode()  # a text that is not Unicode cannot be stored
         if name in self._snapshots:
             raise Refused(f"there is a snapshot `{name}`", 409)
         content = self._content.freeze()

@@ -11,6 +11,8 @@ from sluice_objects.api import LARGEST_STATE, StateTooLarge
 
 #: Changes of one call up to which the order of keys is kept up to date rather than sorted anew when it is needed.
 _FEW: Final = 64
+#: Bytes that MessagePack adds to a key and its value at most.
+_OVERHEAD: Final = 10
 #: Raises an error where the content must not change.
 Gate = Callable[[], None]
 
@@ -24,12 +26,13 @@ def end_of_prefix(prefix: bytes) -> bytes | None:
 class SortedItems(Mapping[bytes, bytes]):
     """Keys and values that never change; the keys are sorted when their order is needed for the first time."""
 
-    __slots__ = ("_order", "plain")
+    __slots__ = ("_order", "_size", "plain")
 
-    def __init__(self, plain: dict[bytes, bytes], order: list[bytes] | None = None) -> None:
+    def __init__(self, plain: dict[bytes, bytes], order: list[bytes] | None = None, size: int | None = None) -> None:
         #: Nobody changes it.
         self.plain = plain
         self._order = order
+        self._size = size
 
     @classmethod
     def of(cls, items: Mapping[bytes, bytes]) -> SortedItems:
@@ -57,11 +60,21 @@ class SortedItems(Mapping[bytes, bytes]):
             self._order = sorted(self.plain)
         return self._order
 
+    @property
+    def size(self) -> int:
+        """Bytes in the encoded state at most."""
+        if self._size is None:
+            lengths = sum(map(len, self.plain)) + sum(map(len, self.plain.values()))
+            self._size = lengths + _OVERHEAD * len(self.plain)
+        return self._size
+
     def changed(self, changes: Mapping[bytes, bytes | None]) -> SortedItems:
         """The items with ``changes``: new values, and None for keys that are removed, each of which is there."""
         plain = self.plain.copy()
         order = self._order.copy() if self._order is not None and len(changes) <= _FEW else None
+        size = self.size
         for key, value in changes.items():
+            size += _size(key, value) - _size(key, plain.get(key))
             if value is None:
                 del plain[key]
                 if order is not None:
@@ -70,7 +83,7 @@ class SortedItems(Mapping[bytes, bytes]):
                 if order is not None and key not in plain:
                     insort(order, key)
                 plain[key] = value
-        return SortedItems(plain, order)
+        return SortedItems(plain, order, size)
 
 
 class ItemsOverlay:
@@ -147,4 +160,4 @@ class ItemsOverlay:
 
 
 def _size(key: bytes, value: bytes | None) -> int:
-    return 0 if value is None else len(key) + len(value)
+    return 0 if value is None else len(key) + len(value) + _OVERHEAD

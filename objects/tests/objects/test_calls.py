@@ -7,6 +7,7 @@ from sluice_objects.api import LARGEST_ANSWER, LARGEST_STATE, ObjectClass, Refus
 from sluice_objects.calls import DONE, FAILED, GONE, REFUSED, Call, run
 from sluice_objects.classes import BUILT_IN
 from sluice_objects.sessions import LARGEST_KEPT, MOST
+from sluice_objects.state.codec import encode
 from sluice_objects.state.records import DELETED, PLAIN, TYPED, ContentState, ObjectState, Session
 from sluice_objects.testing import LocalHome
 from sluice_objects.values import pack, unpack
@@ -101,7 +102,8 @@ def test_another_error_is_that_of_the_class(home, caplog):
 @pytest.mark.parametrize("answer", [(1,), {1: 2}, 1 << 64, object()])
 def test_an_answer_that_is_no_value_is_an_error_of_the_class(home, answer):
     outcome = home.run("append", answer)
-    assert (outcome.kind, outcome.error) == (FAILED, "ValueError")
+    assert (outcome.kind, outcome.error) == (FAILED, "NoValue")
+    assert outcome.message.startswith("class `trial`: method `append` raised `NoValue`: ")
     assert home.state.version == 1
 
 
@@ -114,7 +116,20 @@ def test_an_answer_is_bounded(home):
     assert home.state.version == 3
 
 
-def test_a_state_that_would_be_too_large_is_refused(home):
+def test_a_call_is_refused_when_its_state_would_not_be_encoded(home):
+    """So that it does not fail the commit that it shares with others."""
+    free = LARGEST_STATE - len(encode(home.state))
+    home.state = replace(home.state, content=ContentState(bytes(free - 1)))
+    assert home.run("append").status == 200
+    assert len(encode(home.state)) == LARGEST_STATE
+    before = home.state
+    outcome = home.run("append")
+    assert (outcome.kind, outcome.status, outcome.error) == (REFUSED, 413, "StateTooLarge")
+    assert numbered(home, 1, "nothing").error == "StateTooLarge", "the session, too, has no room"
+    assert home.state is before
+
+
+def test_a_method_that_writes_too_far_is_refused(home):
     outcome = home.run("grow")
     assert (outcome.kind, outcome.status, outcome.error) == (REFUSED, 413, "StateTooLarge")
 
@@ -217,7 +232,9 @@ def test_methods_that_do_not_write_need_no_session(home):
     assert home.state is before
 
 
-@pytest.mark.parametrize(("session", "number"), [("s", 0), ("s", -1), ("s", 1 << 63), ("s" * 129, 1)])
+@pytest.mark.parametrize(("session", "number"), [
+    ("s", 0), ("s", -1), ("s", 1 << 63), ("s" * 129, 1), ("é", 1), ("\ud800", 1), ("\n", 1),
+])  # fmt: skip
 def test_numbers_and_ids_of_sessions_are_bounded(home, session, number):
     assert numbered(home, number, session=session).status == 400
 

@@ -1,5 +1,6 @@
 import re
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import msgpack
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from sluice_core.errors import DecodeError
 from sluice_objects.api import LARGEST_STATE, StateTooLarge
+from sluice_objects.state import codec
 from sluice_objects.state.codec import FORMAT, PREFIX_SIZE, assemble, decode, encode, stream_layout
 from sluice_objects.state.records import DELETED, PLAIN, TYPED, ContentState, ObjectState, Session
 
@@ -19,7 +21,7 @@ mappings = st.dictionaries(texts, texts, max_size=3)
 contents = st.builds(
     ContentState, st.binary(max_size=40), st.dictionaries(st.binary(max_size=8), st.binary(max_size=300)), mappings
 )
-sessions = st.builds(Session, numbers, st.none() | st.binary(max_size=9), numbers, times)
+sessions = st.builds(Session, numbers, st.none() | st.binary(max_size=200), numbers, times)
 states = st.builds(
     ObjectState,
     kind=st.sampled_from((TYPED, PLAIN, DELETED)),
@@ -94,6 +96,17 @@ def test_another_format_is_named():
     raw[4] = FORMAT + 1
     with pytest.raises(DecodeError, match=f"format `{FORMAT + 1}`, expected {FORMAT}"):
         stream_layout(bytes(raw))
+
+
+@given(states)
+def test_the_size_of_a_state_is_known_without_encoding_it(state):
+    """The bound is above the size of every state, so that only states close to the limit are encoded to be checked."""
+    with pytest.MonkeyPatch.context() as patch:
+        short = replace(state, content=ContentState(), metadata={}, content_type="", snapshots={}, sessions={})
+        patch.setattr(codec, "_HEADER_SIZE", len(encode(short)))
+        patch.setattr(codec, "LARGEST_STATE", len(encode(state)) - 1)
+        with pytest.raises(StateTooLarge):
+            codec.check_size(state)
 
 
 def test_the_page_of_the_format_names_each_field_of_the_header():

@@ -41,6 +41,7 @@ def test_an_overlay_is_a_sorted_dict_over_several_calls(plain, calls, bounds):
         items = call.freeze()
         assert items == expected
         assert SortedItems.of(items).order == sorted(expected)
+        assert SortedItems.of(items).size == SortedItems(dict(expected)).size
 
 
 @given(stored, changes)
