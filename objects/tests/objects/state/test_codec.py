@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from sluice_core.errors import DecodeError
 from sluice_objects.api import LARGEST_STATE, StateTooLarge
-from sluice_objects.state import codec
-from sluice_objects.state.codec import FORMAT, PREFIX_SIZE, assemble, decode, encode, stream_layout
+from sluice_objects.state.codec import FORMAT, PREFIX_SIZE, assemble, check_size, decode, encode, stream_layout
 from sluice_objects.state.records import DELETED, PLAIN, TYPED, ContentState, ObjectState, Session
 
 texts = st.text(max_size=8)
@@ -21,7 +20,7 @@ mappings = st.dictionaries(texts, texts, max_size=3)
 contents = st.builds(
     ContentState, st.binary(max_size=40), st.dictionaries(st.binary(max_size=8), st.binary(max_size=300)), mappings
 )
-sessions = st.builds(Session, numbers, st.none() | st.binary(max_size=200), numbers, times)
+sessions = st.builds(Session, numbers, st.none() | st.binary(max_size=9), numbers, times)
 states = st.builds(
     ObjectState,
     kind=st.sampled_from((TYPED, PLAIN, DELETED)),
@@ -98,15 +97,27 @@ def test_another_format_is_named():
         stream_layout(bytes(raw))
 
 
-@given(states)
-def test_the_size_of_a_state_is_known_without_encoding_it(state):
-    """The bound is above the size of every state, so that only states close to the limit are encoded to be checked."""
-    with pytest.MonkeyPatch.context() as patch:
-        short = replace(state, content=ContentState(), metadata={}, content_type="", snapshots={}, sessions={})
-        patch.setattr(codec, "_HEADER_SIZE", len(encode(short)))
-        patch.setattr(codec, "LARGEST_STATE", len(encode(state)) - 1)
-        with pytest.raises(StateTooLarge):
-            codec.check_size(state)
+MUCH = 1 << 20
+PARTS = {
+    "stream": {},
+    "items": {"content": ContentState(items={b"%06d" % number: b"value" for number in range(60_000)})},
+    "attributes": {"content": ContentState(attributes={"name": "é" * MUCH})},
+    "metadata": {"metadata": {"x-object-meta-a": "é" * MUCH}},
+    "snapshots": {"snapshots": {f"s{number}": ContentState(bytes(MUCH)) for number in range(3)}},
+    "small snapshots": {"snapshots": {str(number): ContentState() for number in range(60_000)}},
+    "sessions": {"sessions": {f"s{number}": Session(1, bytes(4096), 1, 1.0) for number in range(1000)}},
+}
+
+
+@pytest.mark.parametrize("parts", PARTS.values(), ids=PARTS)
+def test_the_size_of_a_state_is_checked_to_the_byte(parts):
+    state = ObjectState(TYPED, **{"content": ContentState(), **parts})
+    free = LARGEST_STATE - len(encode(state))
+    largest = replace(state, content=replace(state.content, stream=bytes(free)))
+    assert len(encode(largest)) == LARGEST_STATE
+    check_size(largest)
+    with pytest.raises(StateTooLarge):
+        check_size(replace(state, content=replace(state.content, stream=bytes(free + 1))))
 
 
 def test_the_page_of_the_format_names_each_field_of_the_header():
