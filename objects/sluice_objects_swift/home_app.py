@@ -1,8 +1,8 @@
 """The requests of clients at the home of an object: a WSGI application behind the proxies.
 
 A proxy sends a request as the client made it, with the storage policy before the path: ``PUT
-/<policy>/<account>/<container>/<object>``.  It has authorized it, and removed internal headers of clients.  The answer is
-that for the client, except for two: 307 with the address of another home, and 503 when a majority is away.
+/<policy>/<account>/<container>/<object>``.  It has authorized it, and removed internal headers of clients.  The answer
+is that for the client, except for two: 307 with the address of another home, and 503 when a majority is away.
 
 A POST with ``?call=CLASS.METHOD`` calls a method.  Its argument is the body: JSON, MessagePack, or bytes of any other
 type.  The answer has the type that ``Accept`` names, MessagePack or JSON, and by default that of the argument.
@@ -15,7 +15,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from sluice_core.errors import DecodeError
 from sluice_middleware.swift import proxy_api as swift
@@ -25,6 +25,7 @@ from sluice_objects.protocol.home import Home, NoMajority, Replaced, Unknown
 from sluice_objects.serving import ServedObject
 from sluice_objects.state.records import TYPED, ObjectState
 from sluice_objects.values import unpack
+from sluice_objects_swift.place import Place
 
 log = logging.getLogger(__name__)
 
@@ -43,15 +44,6 @@ _KEPT: Final = frozenset(("content-disposition", "content-encoding", "x-robots-t
 
 Request = writes.Put | writes.Post | writes.Delete | calls.Call | None
 Outcome = writes.WriteOutcome | calls.Outcome
-
-
-class Place(NamedTuple):
-    """An object: the index of its storage policy, and its path."""
-
-    policy: int
-    account: str
-    container: str
-    name: str
 
 
 class BadRequest(Exception):

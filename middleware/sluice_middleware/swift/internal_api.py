@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from http.client import HTTPException
+
 from swift.common.bufferedhttp import http_connect_raw
 from swift.common.concurrency import Timeout
 from swift.common.direct_client import (
@@ -17,5 +19,5 @@ from swift.common.middleware.account_quotas import AccountQuotaMiddleware
 from swift.common.middleware.container_quotas import ContainerQuotaMiddleware
 from swift.common.ring import Ring
 from swift.common.storage_policy import POLICIES
-from swift.common.utils import FileLikeIter, Timestamp, eventlet_monkey_patch, majority_size
+from swift.common.utils import FileLikeIter, GreenAsyncPile, Timestamp, eventlet_monkey_patch, majority_size
 from swift.common.wsgi import ConfigString, loadapp
