@@ -26,6 +26,7 @@ from sluice_objects.state.records import DELETED, PLAIN, TYPED, ContentState, Ob
 from sluice_objects.writes import etag_of
 from sluice_objects_swift.place import Place
 from sluice_objects_swift.rings import Rings, device_name
+from sluice_objects_swift.rows import Rows
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -40,6 +41,9 @@ class Timeouts(NamedTuple):
     answer: float = 4.0
 
 
+TIMEOUTS: Final = Timeouts()
+
+
 class Reply(NamedTuple):
     """A response of an object server; names of headers in lower case."""
 
@@ -49,24 +53,20 @@ class Reply(NamedTuple):
 
 
 class SwiftPeers:
-    """The contract ``sluice_objects.protocol.home.Peers``.
-
-    :param row: the headers by which an object server writes the row of a state into the container's listing; empty
-        when the state needs no new row
-    """
+    """The contract ``sluice_objects.protocol.home.Peers``."""
 
     def __init__(
         self,
         place: Place,
         rings: Rings,
         address: str,
-        row: Callable[[ObjectState, int], Mapping[str, str]],
-        timeouts: Timeouts = Timeouts(),
+        rows: Rows,
+        timeouts: Timeouts = TIMEOUTS,
     ) -> None:
         self._place = place
         self._rings = rings
         self._address = address
-        self._row = row
+        self._rows = rows
         self._timeouts = timeouts
 
     def rings(self) -> Sequence[Sequence[str]]:
@@ -117,12 +117,22 @@ class SwiftPeers:
             method, body = "PUT", encode(state)
             headers |= _state_headers(state, voters, body)
 
+        rows = dict(zip(devices, self._rows.headers(state, len(devices)), strict=True))
+
         def ask(device: str) -> Vote | None:
-            row = self._row(state, devices.index(device))
-            reply = self._request(device, method, self._object_path(device), {**headers, **row}, body)
+            reply = self._request(device, method, self._object_path(device), {**headers, **rows[device]}, body)
             return reply and _stored_vote(device, stamp, reply)
 
         return _each(ask, devices)
+
+    def wanted_voters(self) -> list[Voter]:
+        """The voters that the present ring wants; empty while one of its devices does not answer.
+
+        A device that is away for a while stays a voter: only a ring without it says that it does not come back.
+        """
+        (present, *_) = self.rings()
+        voters = {seen.voter.device: seen.voter for seen in self.look(present)}
+        return [voters[device] for device in present] if len(voters) == len(present) else []
 
     def _votes(self, ask: str, devices: Sequence[str], stamp: Stamp, home: str) -> Iterable[Vote]:
         def vote(device: str) -> Vote | None:

@@ -35,7 +35,7 @@ def next_voters(voters: Voters, wanted: Sequence[Voter]) -> Voters:
 
     A voter is added before another one is removed, so that a change never lowers the number of replicas.
 
-    :param wanted: the devices that the ring names, of those that can vote now
+    :param wanted: the devices that the ring names
     """
     missing = [voter for voter in wanted if voter not in voters]
     surplus = [voter for voter in voters if voter not in wanted]
