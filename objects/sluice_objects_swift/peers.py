@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 from urllib.parse import quote
 
-from sluice_core.errors import DecodeError
+from sluice_core.errors import DecodeError, PeerError
 from sluice_middleware.swift import internal_api as swift
 from sluice_middleware.swift import object_votes
 from sluice_middleware.wsgi import sysmeta
@@ -24,6 +24,7 @@ from sluice_objects.protocol.voters import Voter, Voters
 from sluice_objects.state.codec import decode, encode
 from sluice_objects.state.records import DELETED, PLAIN, TYPED, ContentState, ObjectState
 from sluice_objects.writes import etag_of
+from sluice_objects_swift.http import Reply, Timeouts, send
 from sluice_objects_swift.place import Place
 from sluice_objects_swift.rings import Rings, device_name
 from sluice_objects_swift.rows import Rows
@@ -31,25 +32,9 @@ from sluice_objects_swift.rows import Rows
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
+#: Seconds until a device is left out.
+TIMEOUTS: Final = Timeouts(0.5, 4.0)
 _OVERRIDE: Final = "X-Object-Sysmeta-Container-Update-Override-"
-
-
-class Timeouts(NamedTuple):
-    """Seconds until a device that does not connect, or does not answer, is left out."""
-
-    connect: float = 0.5
-    answer: float = 4.0
-
-
-TIMEOUTS: Final = Timeouts()
-
-
-class Reply(NamedTuple):
-    """A response of an object server; names of headers in lower case."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
 
 
 class SwiftPeers:
@@ -61,13 +46,11 @@ class SwiftPeers:
         rings: Rings,
         address: str,
         rows: Rows,
-        timeouts: Timeouts = TIMEOUTS,
     ) -> None:
         self._place = place
         self._rings = rings
         self._address = address
         self._rows = rows
-        self._timeouts = timeouts
 
     def rings(self) -> Sequence[Sequence[str]]:
         """The primaries by the present ring, and by earlier ones."""
@@ -170,27 +153,13 @@ class SwiftPeers:
         self, device: str, method: str, path: str, headers: Mapping[str, str], body: bytes = b""
     ) -> Reply | None:
         """The response of a device's server; None when there is none in time."""
-        host, _, port = device.rpartition("/")[0].rpartition(":")
-        sent = {
-            "X-Backend-Storage-Policy-Index": str(self._place.policy),
-            "Content-Length": str(len(body)),
-            "User-Agent": "sluice-objectd",
-            **headers,
-        }
+        address = device.rpartition("/")[0]
+        sent = {"X-Backend-Storage-Policy-Index": str(self._place.policy), "User-Agent": "sluice-objectd", **headers}
         try:
-            with swift.Timeout(self._timeouts.connect):
-                connection = swift.http_connect_raw(host, int(port), method, path, sent)
-            with swift.Timeout(self._timeouts.answer):
-                if body:
-                    connection.send(body)
-                response = connection.getresponse()
-                content = response.read(LARGEST_STATE + 1)
-                given = {name.lower(): value for name, value in response.getheaders()}
-                connection.close()
-        except (OSError, swift.HTTPException, swift.Timeout) as error:
-            log.warning("%s does not answer %s of `%s`: %s", device, method, self._place.path, error or "time-out")
+            return send(address, method, path, sent, body, TIMEOUTS)
+        except PeerError as error:
+            log.warning("no answer about `%s`: %s", self._place.path, error)
             return None
-        return Reply(response.status, given, content)
 
 
 def _each(ask: Callable[[str], T | None], devices: Sequence[str]) -> Iterator[T]:

@@ -35,6 +35,8 @@ from sluice_middleware.swift.diskfile_api import public
 from sluice_middleware.wsgi import sysmeta
 from sluice_middleware.wsgi.sysmeta import HOME_ENV, NODE_ENV
 
+#: Option: address of the node's `sluice-objectd`, for proxies that look for the home of an object.
+DAEMON: Final = "sluice_objectd"
 #: Why a disk file does not store what it got.
 _NOT_STORED: Final = (Refused, Busy)
 
@@ -45,7 +47,7 @@ class ObjectController(swift.ObjectController):  # type: ignore[misc]
     def __init__(self, conf: dict[str, Any], logger: Any = None) -> None:
         super().__init__(conf, logger)
         self._batches = ObjectBatches(self.get_diskfile, frozenset(self.allowed_headers), self.logger)
-        self._votes = ObjectVotes(self.get_diskfile, self.logger)
+        self._votes = ObjectVotes(self.get_diskfile, self.logger, conf.get(DAEMON, ""))
 
     @public  # type: ignore[untyped-decorator]
     def BATCH(self, request: Any) -> Any:

@@ -47,10 +47,12 @@ _EXPIRY: Final = ("HTTP_X_DELETE_AT", "HTTP_X_DELETE_AFTER")
 class ObjectVotes:
     """
     :param find: as ``ObjectController.get_diskfile``
+    :param daemon: address of this node's ``sluice-objectd``; empty without one
     """
 
-    def __init__(self, find: Callable[..., Any], logger: Logger) -> None:
+    def __init__(self, find: Callable[..., Any], logger: Logger, daemon: str = "") -> None:
         self._find = find
+        self._daemon = daemon
         self._logger = logger
 
     def answer(self, requests: Sequence[VoteRequest]) -> list[VoteAnswer]:
@@ -105,7 +107,7 @@ class ObjectVotes:
     def _look(self, file: Any, files: DeviceFiles) -> VoteAnswer:
         record, voters = files.record(), _voters(file)
         newest = files.newest()
-        known = VoteAnswer(200, voters=voters, promised=record.promised, home=record.home)
+        known = VoteAnswer(200, voters=voters, promised=record.promised, home=record.home, daemon=self._daemon)
         return known if newest is None else known._replace(stored=newest.stamp, deleted=newest.deleted)
 
     def _promise(self, files: DeviceFiles, ballot: Stamp, home: str) -> VoteAnswer:

@@ -62,6 +62,7 @@ class VoteAnswer(NamedTuple):
     :param voters: those that the state names (look)
     :param promised: (look), or the ballot that must be exceeded (409)
     :param home: that has the promise
+    :param daemon: address of the node's ``sluice-objectd`` (look)
     :param agreed: the voter can vote (promise), or confirms
     :param reason: why it is no vote
     """
@@ -73,6 +74,7 @@ class VoteAnswer(NamedTuple):
     voters: Voters = ()
     promised: Stamp | None = None
     home: str = ""
+    daemon: str = ""
     agreed: bool = False
     reason: str = ""
 
