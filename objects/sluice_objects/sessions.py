@@ -58,7 +58,8 @@ def repeated(sessions: Mapping[str, Session], session: str, number: int) -> Sess
 
 def remember(sessions: Mapping[str, Session], session: str, last: Session) -> dict[str, Session]:
     """The sessions with the last call of one, the least recently used first."""
-    kept = {name: each for name, each in sessions.items() if name != session}
+    kept = dict(sessions)
+    kept.pop(session, None)
     if len(kept) >= MOST:
         del kept[next(iter(kept))]
     if last.answer is not None and len(last.answer) > LARGEST_KEPT:
