@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from sluice_objects.api import StateTooLarge
+from sluice_objects.state.codec import check_size
 from sluice_objects.state.records import DELETED, PLAIN, TYPED, ContentState, ObjectState
 
 ANY: Final = "*"
@@ -82,7 +84,19 @@ class WriteOutcome:
 def write(
     state: ObjectState | None, request: Put | Post | Delete, now: float
 ) -> tuple[ObjectState | None, WriteOutcome]:
-    """The next state, and the outcome."""
+    """The next state, and the outcome; 413 when the state would be too large."""
+    changed, outcome = _write(state, request, now)
+    try:
+        if changed is not None and changed is not state:
+            check_size(changed)
+    except StateTooLarge as error:
+        return state, WriteOutcome(error.status, existing(state, now), f"{error}")
+    return changed, outcome
+
+
+def _write(
+    state: ObjectState | None, request: Put | Post | Delete, now: float
+) -> tuple[ObjectState | None, WriteOutcome]:
     present = existing(state, now)
     if isinstance(request, Put):
         refusal = _refusal(present, request.conditions) or _refused_put(present, request)

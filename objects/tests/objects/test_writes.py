@@ -2,7 +2,8 @@
 
 import pytest
 
-from sluice_objects.state.records import DELETED, ContentState, ObjectState
+from sluice_objects.api import LARGEST_STATE
+from sluice_objects.state.records import DELETED, ContentState, ObjectState, Session
 from sluice_objects.writes import Conditions, Delete, Post, Put, etag_of, existing, write
 
 PRESENT = write(None, Put(b"content", metadata={"x-object-meta-a": "1"}), 100.0)[0]
@@ -93,7 +94,18 @@ def test_a_typed_object_is_created_once():
 
 
 def test_the_clock_does_not_go_back_and_sessions_stay():
-    state = ObjectState("plain", ContentState(), sessions={"s": "kept"}, clock=200.0, version=4)
+    state = ObjectState("plain", ContentState(), sessions={"s": Session(1, None, 1, 100.0)}, clock=200.0, version=4)
     changed, _ = write(state, Put(b"new"), 110.0)
     assert (changed.clock, changed.modified, changed.version) == (200.0, 200.0, 5)
     assert changed.sessions == state.sessions
+
+
+def test_a_state_that_would_be_too_large_is_refused():
+    """Before it fails the commit that it shares with other requests."""
+    longest = write(None, Put(bytes(LARGEST_STATE - 1000)), 100.0)[0]
+    for request in (Put(bytes(1000), append_at=LARGEST_STATE - 1000), Post({"x-object-meta-a": "a" * 1000})):
+        changed, outcome = write(longest, request, 110.0)
+        assert changed is longest
+        assert outcome.status == 413
+        assert outcome.reason.startswith("the state would have ")
+    assert write(None, Put(bytes(LARGEST_STATE)), 100.0)[1].status == 413
