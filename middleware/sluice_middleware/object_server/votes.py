@@ -133,25 +133,28 @@ class ObjectVotes:
             return _refused(request, error)
         except swift.HTTPException as error:
             response = error
-        if not state.stored and response.status_int in (404, 409):  # as new or newer files are there
-            refusal = self._accept_stored(files, state)
-            if refusal is not None:
-                return _refused(request, BallotRefused(refusal))
-            if state.stored:
-                response = swift.HTTPCreated(request=request)
-        if state.stored:
+        stored = state.stored
+        if not stored and response.status_int in (404, 409):  # as new or newer files are there
+            answer = self._accept_stored(files, stamp)
+            if isinstance(answer, Refusal):
+                return _refused(request, BallotRefused(answer))
+            if answer:
+                stored, response = True, swift.HTTPCreated(request=request)
+        if stored:
             response.headers[sysmeta.STATE_STORED] = stamp.internal
         return response
 
-    def _accept_stored(self, files: DeviceFiles, state: StateWrite) -> Refusal | None:
+    def _accept_stored(self, files: DeviceFiles, stamp: Stamp) -> Refusal | bool:
         """Acknowledge the state when it is stored: it was sent again, or a replicator was faster."""
         acceptor = Acceptor(files)
         with files.lock():
-            refusal = acceptor.refusal(state.stamp)
-            if refusal is None and files.stored() == state.stamp:
-                green.run_in_thread(acceptor.accepted, state.stamp)
-                state.stored = True
-            return refusal
+            refusal = acceptor.refusal(stamp)
+            if refusal is not None:
+                return refusal
+            if files.stored() != stamp:
+                return False
+            green.run_in_thread(acceptor.accepted, stamp)
+            return True
 
     # -- both -----------------------------------------------------------------------------------
 
@@ -208,7 +211,9 @@ def _voters(file: Any) -> Voters:
         value = file.read_metadata().get(sysmeta.VOTERS)
     except (swift.DiskFileNotExist, swift.DiskFileQuarantined):
         return ()
-    return decode_voters(value) if value else ()
+    # a proxy without Sluice copies all metadata of an object to another one
+    of_home = value is not None and Stamp.read(file.data_timestamp.internal).ballot > 0
+    return decode_voters(value) if of_home else ()
 
 
 def _status(error: Exception) -> int:

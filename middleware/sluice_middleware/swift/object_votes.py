@@ -97,7 +97,7 @@ _DEFAULTS: Final = VoteAnswer(200)
 
 def encode_requests(requests: Sequence[VoteRequest]) -> bytes:
     """The body of a request."""
-    return json.dumps([one._replace(stamp=one.stamp and one.stamp.internal) for one in requests]).encode()
+    return json.dumps([[*one[:7], one.stamp and one.stamp.internal, one.home] for one in requests]).encode()
 
 
 def decode_requests(body: bytes) -> list[VoteRequest]:
@@ -147,11 +147,22 @@ def is_address(home: str) -> bool:
 
 def _request(data: Any) -> VoteRequest:
     match data:
-        case [str(ask), str(device), int(), int(), str(account), str(container), str(name), stamp, str(home)]:
+        case [
+            str(ask),
+            str(device),
+            int(partition),
+            int(policy),
+            str(account),
+            str(container),
+            str(name),
+            stamp,
+            str(home),
+        ]:
             named = "/" not in device and device not in ("", ".", "..") and account and container and name
             wanted = stamp is None if ask == LOOK else isinstance(stamp, str) and ask in (PROMISE, CONFIRM)
             if named and wanted and is_address(home):
-                return VoteRequest(*data[:7], stamp and Stamp.read(stamp), home)
+                ballot = stamp and Stamp.read(stamp)
+                return VoteRequest(ask, device, partition, policy, account, container, name, ballot, home)
     raise DecodeError("a request to a voter is none", json.dumps(data).encode())
 
 
@@ -168,10 +179,12 @@ def _answer(data: Any) -> VoteAnswer:
 
 
 def _without_defaults(answer: VoteAnswer) -> dict[str, Any]:
-    fields = answer._replace(
-        stored=answer.stored and answer.stored.internal, promised=answer.promised and answer.promised.internal
-    )._asdict()
-    return {name: value for name, value in fields.items() if name == "status" or value != getattr(_DEFAULTS, name)}
+    fields = answer._asdict()
+    return {
+        name: value.internal if isinstance(value, Stamp) else value
+        for name, value in fields.items()
+        if name == "status" or value != getattr(_DEFAULTS, name)
+    }
 
 
 def _voter(data: Any) -> Voter:

@@ -29,7 +29,8 @@ class BallotRefused(SluiceError):
     status = 409
 
     def __init__(self, refusal: Refusal) -> None:
-        super().__init__(f"a home at `{refusal.home}` has a promise of `{refusal.promised.internal}`")
+        promised = f", which was promised to the home at `{refusal.home}`" if refusal.home else ""
+        super().__init__(f"the ballot must exceed `{refusal.promised.internal}`{promised}")
         self.refusal = refusal
 
 

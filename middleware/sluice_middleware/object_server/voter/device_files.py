@@ -44,7 +44,7 @@ class Newest(NamedTuple):
 
 def records_folder(device: str, policy: Any) -> str:
     """The folder of a policy's records on the device at the path ``device``."""
-    return os.path.join(device, f"{_FOLDER}-{policy.idx}" if policy.idx else _FOLDER)
+    return f"{device}/{_FOLDER}-{policy.idx}" if policy.idx else f"{device}/{_FOLDER}"
 
 
 class DeviceFiles:
@@ -57,7 +57,7 @@ class DeviceFiles:
         self._file = file
         self._objects: str = file._datadir
         self._folder = records_folder(file._device_path, file.policy)
-        self._hash = os.path.basename(self._objects)
+        self._hash = self._objects.rpartition("/")[2]
         self._path = f"{self._folder}/{self._hash[-3:]}/{self._hash}"
 
     def lock(self) -> ObjectLock:
@@ -111,6 +111,9 @@ class DeviceFiles:
             names = os.listdir(self._objects)
         except FileNotFoundError:
             return None
+        if len(names) == 1 and names[0].endswith((".data", ".ts")):  # nearly always
+            stamp, _, kind = names[0].rpartition(".")
+            return Newest(Stamp.read(stamp), kind == "ts")
         found = self._file.manager.get_ondisk_files(names, self._objects, policy=self._file.policy)
         files = [found[key] for key in ("data_info", "meta_info", "ts_info") if found.get(key)]
         if not files:
@@ -119,22 +122,24 @@ class DeviceFiles:
         return Newest(Stamp.read(last["timestamp"].internal), last["ext"] == ".ts")
 
     def has_state(self) -> bool:
-        """Whether there is a record, damaged or not, or the state of a home that another device stored first."""
+        """Whether there is a record, damaged or not, or the state of a home that another device stored first.
+
+        A disk file that was read knows of such a state.  One that a replicator brings between is as one that it brings
+        later: this device has no part in the decisions about the object.
+        """
         try:
             os.stat(self._path)
             return True
         except FileNotFoundError:
             pass
+        if self._file._ondisk_info is not None:
+            return sysmeta.VOTERS in (self._file._datafile_metadata or ()) and _has_ballot(self._file._data_file or "")
         try:
             names = os.listdir(self._objects)
         except FileNotFoundError:
             return False
-        return any(
-            # rewrites of plain objects have offsets as large, so that a name does not suffice
-            _names_voters(f"{self._objects}/{name}")
-            for name in names
-            if "_" in name and name.endswith(".data") and name.partition("_")[2] >= _FIRST_BALLOT
-        )
+        # rewrites of plain objects have offsets as large, so that a name does not suffice
+        return any(_has_ballot(name) and _names_voters(f"{self._objects}/{name}") for name in names)
 
     def incarnation(self) -> str:
         """The id of this device as a voter; it is written when a home asks for the first time.
@@ -152,6 +157,11 @@ class DeviceFiles:
                     write_fields(path, fields)
                     fsync_dir(os.path.dirname(self._folder))
         return str(fields["incarnation"])
+
+
+def _has_ballot(name: str) -> bool:
+    """Whether the name of a file may be that of a state."""
+    return name.endswith(".data") and name.rpartition("/")[2].partition("_")[2] >= _FIRST_BALLOT
 
 
 def _names_voters(path: str) -> bool:

@@ -26,6 +26,9 @@ from sluice_middleware.swift.diskfile_api import DiskFileNoSpace
 
 #: ``struct flock`` of 64-bit Linux: type, whence, start, length, process.
 _FLOCK: Final = struct.Struct("hhqqi4x")
+_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+#: Others hold the lock; POSIX allows both.
+_HELD: Final = (errno.EAGAIN, errno.EACCES)
 #: Hexadecimal digits of a hash that fit into an offset.
 _DIGITS: Final = 15
 #: Seconds between attempts, from the first to the longest, and until a caller gives up.
@@ -47,48 +50,57 @@ class ObjectLock:
     :param name: the hash of the object
     """
 
-    __slots__ = ("_file", "_folder", "_start")
+    __slots__ = ("_byte", "_file", "_folder")
 
     def __init__(self, folder: str, name: str) -> None:
         self._folder = folder
-        self._start = int(name[:_DIGITS], 16)
+        self._byte = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, int(name[:_DIGITS], 16), 1, 0)
 
     def __enter__(self) -> None:
         """
         :raises Busy: after 10 s
         :raises DiskFileNoSpace: when the file of the locks cannot be made
         """
-        self._file = self._open()
-        wait, until = _FIRST, time.monotonic() + _TIMEOUT
         try:
-            while not self._acquire():
-                if time.monotonic() > until:
-                    raise Busy(f"the lock of an object in `{self._folder}` was held for {_TIMEOUT:g} s")
-                green.pause(wait)
-                wait = min(2 * wait, _LONGEST)
-        except BaseException:
-            os.close(self._file)
-            raise
+            self._file = os.open(self._folder + "/lock", _FLAGS, 0o600)
+        except OSError as error:
+            self._file = self._make(error)
+        try:
+            fcntl.fcntl(self._file, fcntl.F_OFD_SETLK, self._byte)
+        except OSError as error:
+            self._wait(error)
 
     def __exit__(self, *error: object) -> None:
         os.close(self._file)
 
-    def _open(self) -> int:
-        path, flags = self._folder + "/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+    def _make(self, error: OSError) -> int:
+        """Open the file, which could not be opened for the reason ``error``."""
         try:
-            try:
-                return os.open(path, flags, 0o600)
-            except FileNotFoundError:
-                os.makedirs(self._folder, exist_ok=True)
-                return os.open(path, flags, 0o600)
-        except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise DiskFileNoSpace from error
+            if not isinstance(error, FileNotFoundError):
+                raise error
+            os.makedirs(self._folder, exist_ok=True)
+            return os.open(self._folder + "/lock", _FLAGS, 0o600)
+        except OSError as failure:
+            if failure.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise DiskFileNoSpace from failure
             raise
 
-    def _acquire(self) -> bool:
+    def _wait(self, error: OSError) -> None:
+        """Wait for the lock, which could not be got for the reason ``error``."""
+        wait, until = _FIRST, time.monotonic() + _TIMEOUT
         try:
-            fcntl.fcntl(self._file, fcntl.F_OFD_SETLK, _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, self._start, 1, 0))
-        except (BlockingIOError, PermissionError):  # POSIX allows both
-            return False
-        return True
+            while True:
+                if error.errno not in _HELD:
+                    raise error
+                if time.monotonic() > until:
+                    raise Busy(f"the lock of an object in `{self._folder}` was held for {_TIMEOUT:g} s")
+                green.pause(wait)
+                wait = min(2 * wait, _LONGEST)
+                try:
+                    fcntl.fcntl(self._file, fcntl.F_OFD_SETLK, self._byte)
+                    return
+                except OSError as failure:
+                    error = failure
+        except BaseException:
+            os.close(self._file)
+            raise

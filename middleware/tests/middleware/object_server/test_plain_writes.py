@@ -85,8 +85,12 @@ def test_the_reconciler_does_not_write_over_a_state(node, voter):
     assert refused(node.request("PUT", headers={"X-Timestamp": stamp._replace(created=CREATED + 1, ballot=0).internal}))
 
 
-def test_a_contraction_does_not_change_a_state(node, voter):
-    voter.create()
+@pytest.mark.parametrize("copied", [False, True])
+def test_a_contraction_does_not_change_a_state(node, voter, copied):
+    if copied:
+        voter.replicate(FIRST.next_version())
+    else:
+        voter.create()
     later = Timestamp(f"{node.clock + 1:.5f}").internal
     stored = {"x-timestamp": later, "content-type": "text/plain"}
     body = encode_requests([ObjectRequest("sda", 0, REPLICATED, "a", "c", "o", stored)])

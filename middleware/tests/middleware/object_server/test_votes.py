@@ -21,6 +21,7 @@ from sluice_middleware.swift.object_votes import (
     VoteRequest,
     decode_answers,
     encode_requests,
+    encode_voters,
 )
 from sluice_middleware.wsgi import sysmeta
 from sluice_objects.protocol.acceptor import Promise, Refusal
@@ -84,6 +85,18 @@ def test_a_plain_object_is_seen_by_its_newest_file(node, voter, method):
     seen = voter.ask(LOOK)
     assert (seen.stored, seen.deleted, seen.voters) == (newest, False, ())
     assert voter.promise(newest) == Refusal(newest, "")
+
+
+def test_a_file_of_another_kind_is_no_vote(node, voter):
+    voter.create()
+    node.files()[0].rename(node.files()[0].with_name("junk.data"))
+    assert voter.ask(PROMISE, SECOND).status == 503
+
+
+def test_a_plain_object_with_copied_metadata_names_no_voters(node, voter):
+    node.put(b"plain", headers={sysmeta.VOTERS: encode_voters(STATE.voters)})
+    assert voter.ask(LOOK).voters == ()
+    assert node.request("DELETE").status.startswith("204")
 
 
 def test_a_tombstone_is_seen_and_named_as_one(node, voter):
