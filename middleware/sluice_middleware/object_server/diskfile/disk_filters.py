@@ -36,6 +36,11 @@ OPTIONS: Final = (
     ),
     Option("sluice_key_file", "", "file with the root keys of encryption, readable by Swift's user only"),
     Option("sluice_key_manager_conf", "", "oslo.config file of castellan, instead of a key file"),
+    Option(
+        "sluice_objectd",
+        "",
+        "host and port of this node's sluice-objectd, for proxies that look for the home of an object",
+    ),
     Option("sluice_snapshot_dir", "", "folder of the agent's snapshot, which registers uploaded filters; empty: none"),
     *stream_scheduler.OPTIONS,
     *(Option(PREFIX + one.name, one.default, one.help) for one in hosting.OPTIONS),
