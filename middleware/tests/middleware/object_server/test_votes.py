@@ -57,6 +57,12 @@ def test_a_device_with_nothing_knows_nothing_and_has_an_incarnation(voter):
     assert voter.ask(LOOK, name="a/c/other").incarnation == seen.voter.incarnation
 
 
+def test_a_look_names_the_daemon_of_the_node(tmp_path):
+    node = StorageNode(tmp_path / "node", options={"sluice_objectd": "127.0.0.1:6300"})
+    assert Voter(node).ask(LOOK).daemon == "127.0.0.1:6300"
+    assert Voter(node).ask(PROMISE, FIRST).daemon == ""
+
+
 def test_a_promise_is_seen_and_given_once(voter):
     assert voter.promise(FIRST, "h1") == Promise(None, True)
     assert voter.promise(FIRST, "h2") == Refusal(FIRST, "h1")
@@ -205,7 +211,7 @@ def test_an_emptied_device_is_another_voter(node, voter):
     voter.wipe()
     after = voter.ask(LOOK)
     assert after.incarnation not in ("", before)
-    assert after[2:] == (None, False, (), None, "", False, "")
+    assert after.sighting("d")[1:] == (None, (), None, "")
     assert voter.promise(FIRST) == Promise(None, True)
 
 
