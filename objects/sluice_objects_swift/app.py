@@ -76,7 +76,8 @@ def app_factory(global_conf: Mapping[str, Any], **local_conf: str) -> HomeApp:
 
     :raises OptionError: when an option cannot be used
     """
-    values = read_options(OPTIONS, local_conf, "[app:object_home]")
+    given = {name: value for name, value in local_conf.items() if not name.startswith("__")}  # paste's own
+    values = read_options(OPTIONS, given, "[app:object-home]")
     folder = Path(values["swift_dir"])
     rings = {
         policy.idx: Rings(folder / f"{policy.ring_name}.ring.gz", Path(values["state_dir"]) / policy.ring_name)
