@@ -50,7 +50,7 @@ class Arguments:
     def text(self, name: str, default: str | None = None, longest: int = LONGEST_KEY) -> str:
         """Unicode text of up to ``longest`` bytes in UTF-8; without a default it has one at least."""
         expected = f"text of {0 if default is not None else 1} to {longest} bytes"
-        text = self._get(name, default, (str,), expected)
+        text: str = self._get(name, default, (str,), expected)
         try:
             size = len(text.encode())
         except UnicodeEncodeError as error:
@@ -78,7 +78,7 @@ class Arguments:
     def integer(self, name: str, default: int | None = None, least: int = 0, most: int = LARGEST_NUMBER) -> int:
         """An integer from ``least`` to ``most``."""
         expected = f"an integer from {least} to {most}"
-        number = self._get(name, default, (int,), expected)
+        number: int = self._get(name, default, (int,), expected)
         if not least <= number <= most:
             raise Refused(f"argument `{name}` is `{number}`, expected {expected}")
         return number

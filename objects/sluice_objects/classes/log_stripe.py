@@ -54,17 +54,18 @@ class StripeFull(Refused):
 
 class Record(NamedTuple):
     """
+    :param entries: how many the object has
     :param name: of the object with the entries; None for positions that were filled
     """
 
     first: int
-    count: int
+    entries: int
     name: str | None
 
     @property
     def end(self) -> int:
         """The position after the last one."""
-        return self.first + self.count
+        return self.first + self.entries
 
 
 class LogStripe(ObjectClass):
@@ -109,7 +110,7 @@ class LogStripe(ObjectClass):
         record = _last_before(context, position + 1)
         if record is None or record.end <= position:
             raise Unwritten(position)
-        return {"first": record.first, "count": record.count, "object": record.name}
+        return {"first": record.first, "count": record.entries, "object": record.name}
 
     @method(writes=True)
     def trim(self, context: Context, argument: Value) -> Value:
@@ -167,7 +168,7 @@ def _add(context: Context, given: Arguments, name: str | None) -> None:
     before = _last_before(context, record.end)
     if before is not None and before.end > record.first:
         raise Written(before)
-    key, stored = _POSITION.pack(record.first), pack([record.count, record.name])
+    key, stored = _POSITION.pack(record.first), pack([record.entries, record.name])
     size = _size(context) + len(key) + len(stored)
     if len(context.items) == MOST_RECORDS or size > MOST_BYTES:
         raise StripeFull

@@ -189,7 +189,7 @@ def _session(number: Any, answer: Any, version: Any, used: Any) -> Session:
 def _a(kind: type[T], value: Any) -> T:
     if type(value) is not kind:
         raise ValueError(f"`{type(value).__name__}`, expected `{kind.__name__}`")
-    return value  # type: ignore[no-any-return]
+    return value
 
 
 def _mapping(kind: type[T], value: Any) -> dict[T, T]:
