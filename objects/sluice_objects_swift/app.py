@@ -76,7 +76,9 @@ def app_factory(global_conf: Mapping[str, Any], **local_conf: str) -> HomeApp:
 
     :raises OptionError: when an option cannot be used
     """
-    given = {name: value for name, value in local_conf.items() if not name.startswith("__")}  # paste's own
+    known = {option.name for option in OPTIONS}
+    given = {name: value for name, value in global_conf.items() if name in known}  # of [DEFAULT], as swift_dir
+    given |= {name: value for name, value in local_conf.items() if not name.startswith("__")}  # others are paste's
     values = read_options(OPTIONS, given, "[app:object-home]")
     folder = Path(values["swift_dir"])
     rings = {
