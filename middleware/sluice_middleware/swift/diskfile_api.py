@@ -38,6 +38,7 @@ from swift.common.utils import (
     drop_buffer_cache,
     fdatasync,
     fsync_dir,
+    get_partition_for_hash,
     makedirs_count,
     public,
 )

@@ -9,12 +9,16 @@ Beside the folder ``objects`` (``objects-1``) of a storage policy a device has `
 
 Swift's daemons ignore the folder.  One that was emptied, with the promises in it, gets another incarnation: it is
 another voter.  So do the folders of different policies, since they can be lost one by one.
+
+A record says whether the highest stamp that the voter accepted is that of a tombstone, which Swift removes after
+``reclaim_age``.  From then on the voter has lost nothing when nothing is stored.
 """
 
 from __future__ import annotations
 
 import os
 import secrets
+import time
 from typing import Any, Final, NamedTuple
 
 from sluice_core.errors import DecodeError
@@ -23,7 +27,7 @@ from sluice_middleware.object_server.voter.small_files import Damaged, read_fiel
 from sluice_middleware.swift.diskfile_api import DiskFileError, fsync_dir, read_metadata
 from sluice_middleware.wsgi import sysmeta
 from sluice_objects.protocol.acceptor import Record
-from sluice_objects.protocol.stamps import Stamp
+from sluice_objects.protocol.stamps import NOTHING, UNITS, Stamp
 
 _FOLDER: Final = "sluice-objects"
 #: The lock of the incarnation: no hash of an object begins with it, by all that is probable.
@@ -74,6 +78,8 @@ class DeviceFiles:
             return Record()
         try:
             promised, accepted = (fields[name] and Stamp.read(fields[name]) for name in ("promised", "accepted"))
+            if fields["deleted"] and accepted.created < (time.time() - self._file.manager.reclaim_age) * UNITS:
+                accepted = None
             return Record(promised, accepted, fields["home"])
         except (DecodeError, KeyError, TypeError) as error:
             raise Damaged(f"`{self._path}` is no record") from error
@@ -84,7 +90,13 @@ class DeviceFiles:
         :raises OSError: when it cannot be written
         """
         promised, accepted = (stamp and stamp.internal for stamp in (record.promised, record.accepted))
-        write_fields(self._path, {"promised": promised, "accepted": accepted, "home": record.home})
+        before = read_fields(self._path) if accepted else None
+        deleted = before is not None and before["deleted"] and before["accepted"] == accepted
+        newest = self.newest() if accepted else None
+        if newest is not None and newest.deleted and newest.stamp >= (record.accepted or NOTHING):
+            accepted, deleted = newest.stamp.internal, True
+        fields = {"promised": promised, "accepted": accepted, "deleted": deleted, "home": record.home}
+        write_fields(self._path, fields)
 
     def remove(self) -> None:
         """Remove the record; the caller holds the lock, and knows that it is not needed (:mod:`sweep`)."""

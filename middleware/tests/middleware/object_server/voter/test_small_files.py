@@ -31,7 +31,7 @@ def test_the_page_of_the_format_shows_a_record(path):
     (line,) = (one for one in page.splitlines(keepends=True) if one.startswith("1 "))
     os.makedirs(os.path.dirname(path))
     Path(path).write_text(line)
-    assert set(read_fields(path)) == {"accepted", "home", "promised"}
+    assert set(read_fields(path)) == {"accepted", "deleted", "home", "promised"}
 
 
 def test_each_damaged_byte_and_each_lost_end_is_noticed(path):
