@@ -21,6 +21,7 @@ from sluice_core.errors import DecodeError
 from sluice_middleware.swift import proxy_api as swift
 from sluice_objects import calls, writes
 from sluice_objects.api import LARGEST_STATE, ObjectClass
+from sluice_objects.names import unknown
 from sluice_objects.protocol.home import Home, NoMajority, Replaced, Unknown
 from sluice_objects.serving import ServedObject
 from sluice_objects.state.records import TYPED, ObjectState
@@ -39,6 +40,8 @@ TYPE: Final = "X-Object-Sluice-Type"
 VERSION: Final = "X-Object-Sluice-Version"
 APPEND_AT: Final = "X-Object-Append-At"
 SESSION: Final = "X-Sluice-Session"
+#: Digits of a number in a header at most.
+_DIGITS: Final = 18
 _META: Final = "x-object-meta-"
 _KEPT: Final = frozenset(("content-disposition", "content-encoding", "x-robots-tag", "cache-control", "expires"))
 
@@ -66,6 +69,7 @@ class RunningObject:
         self._make_home = new_home
         self._classes = classes
         self._since: float | None = None
+        self._began = 0.0
         self.served: ServedObject[ObjectState, Request, Outcome] = ServedObject(self._new_home, self._run)
 
     def _new_home(self) -> Home[ObjectState]:
@@ -73,9 +77,12 @@ class RunningObject:
         return self._make_home()
 
     def _run(self, state: ObjectState | None, request: Request) -> tuple[ObjectState | None, Outcome]:
-        now = time.time()
         if self._since is None:
-            self._since = max(now, state.clock if state else 0.0)
+            self._since, self._began = max(time.time(), state.clock if state else 0.0), time.monotonic()
+        # goes on from there at the pace of this process: a wall clock behind that of the former home would stand still
+        now = self._since + time.monotonic() - self._began
+        if isinstance(request, writes.Put) and request.class_name and request.class_name not in self._classes:
+            return state, writes.WriteOutcome(400, None, unknown("class", request.class_name, self._classes))
         if request is None:
             return state, writes.WriteOutcome(200, writes.existing(state, now))
         if isinstance(request, calls.Call):
@@ -153,7 +160,7 @@ def _call(request: Any) -> calls.Call:
     if not dot:
         raise BadRequest(f"call `{request.params['call']}`, expected CLASS.METHOD")
     session, _, number = request.headers.get(SESSION, "").partition(";")
-    if session and not number.isdecimal():
+    if session and not (number.isdecimal() and len(number) <= _DIGITS):
         raise BadRequest(f"{SESSION} `{session};{number}`, expected ID;NUMBER")
     caller = request.headers.get(CALLER, "")
     trans_id = request.headers.get("X-Trans-Id", "")
@@ -167,10 +174,14 @@ def _argument(request: Any) -> Any:
         if content_type == MSGPACK:
             return unpack(body) if body else None
         if content_type == JSON:
-            return json.loads(body) if body else None
+            return json.loads(body, parse_constant=_refuse_constant) if body else None
     except (ValueError, RecursionError, DecodeError) as error:
         raise BadRequest(f"the argument cannot be read as {content_type}: {error}") from error
     return body or None
+
+
+def _refuse_constant(word: str) -> None:
+    raise ValueError(f"`{word}` is no value of JSON")
 
 
 def _body(request: Any) -> bytes:
@@ -198,8 +209,8 @@ def _number(request: Any, name: str) -> int | None:
     value = request.headers.get(name)
     if value is None:
         return None
-    if not value.isdecimal():
-        raise BadRequest(f"{name} `{value[:40]}`, expected a number of bytes")
+    if not (value.isdecimal() and len(value) <= _DIGITS):
+        raise BadRequest(f"{name} `{value[:40]}`, expected a number")
     return int(value)
 
 
@@ -209,11 +220,11 @@ def _metadata(request: Any) -> dict[str, Any]:
         for name, value in request.headers.items()
         if name.lower().startswith(_META) or name.lower() in _KEPT
     }
-    expires = request.headers.get("X-Delete-At")
+    expires = _number(request, "X-Delete-At")
     return {
         "content_type": request.headers.get("Content-Type", ""),
         "metadata": kept,
-        "expires": float(expires) if expires else None,
+        "expires": None if expires is None else float(expires),
     }
 
 

@@ -62,6 +62,9 @@ def test_a_plain_object_is_what_was_put(client):
         ({"X_Object_Append_At": "7"}, 201),
         ({"X_Object_Append_At": "0"}, 409),
         ({"X_Object_Append_At": "-7"}, 400),
+        ({"X_Delete_At": "tomorrow"}, 400),
+        ({"X_Object_Append_At": "9" * 5000}, 400),
+        ({"X_Object_Sluice_Type": "conter"}, 400),
         ({"X_Object_Sluice_Type": "counter"}, 412),
     ],
 )
@@ -114,7 +117,7 @@ def test_bytes_travel_as_messagepack(client):
     assert json.loads(shown.body)["value"] == {"base64": "/g=="}
 
 
-@pytest.mark.parametrize(("kind", "body"), [("application/json", b"{"), (MSGPACK, b"\xc1")])
+@pytest.mark.parametrize(("kind", "body"), [("application/json", b"{"), ("application/json", b"NaN"), (MSGPACK, b"\xc1")])
 def test_an_argument_that_cannot_be_read_is_400(client, kind, body):
     client.send("PUT", X_Object_Sluice_Type="counter")
     assert client.send("POST", body, "counter.add", Content_Type=kind).status_int == 400
