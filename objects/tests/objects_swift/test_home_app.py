@@ -117,7 +117,9 @@ def test_bytes_travel_as_messagepack(client):
     assert json.loads(shown.body)["value"] == {"base64": "/g=="}
 
 
-@pytest.mark.parametrize(("kind", "body"), [("application/json", b"{"), ("application/json", b"NaN"), (MSGPACK, b"\xc1")])
+@pytest.mark.parametrize(
+    ("kind", "body"), [("application/json", b"{"), ("application/json", b"NaN"), (MSGPACK, b"\xc1")]
+)
 def test_an_argument_that_cannot_be_read_is_400(client, kind, body):
     client.send("PUT", X_Object_Sluice_Type="counter")
     assert client.send("POST", body, "counter.add", Content_Type=kind).status_int == 400
