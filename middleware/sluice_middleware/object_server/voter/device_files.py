@@ -63,6 +63,7 @@ class DeviceFiles:
         self._folder = records_folder(file._device_path, file.policy)
         self._hash = self._objects.rpartition("/")[2]
         self._path = f"{self._folder}/{self._hash[-3:]}/{self._hash}"
+        self._fields: dict[str, Any] | None = None
 
     def lock(self) -> ObjectLock:
         """The lock of the object on this device."""
@@ -73,7 +74,7 @@ class DeviceFiles:
 
         :raises Damaged: when it cannot be read
         """
-        fields = read_fields(self._path)
+        self._fields = fields = read_fields(self._path)
         if fields is None:
             return Record()
         try:
@@ -85,12 +86,12 @@ class DeviceFiles:
             raise Damaged(f"`{self._path}` is no record") from error
 
     def save(self, record: Record) -> None:
-        """Write the record; it is on the disk when the call returns.
+        """Write the record in place of the one that was read last; it is on the disk when the call returns.
 
         :raises OSError: when it cannot be written
         """
         promised, accepted = (stamp and stamp.internal for stamp in (record.promised, record.accepted))
-        before = read_fields(self._path) if accepted else None
+        before = self._fields
         deleted = before is not None and before["deleted"] and before["accepted"] == accepted
         newest = self.newest() if accepted else None
         if newest is not None and newest.deleted and newest.stamp >= (record.accepted or NOTHING):
