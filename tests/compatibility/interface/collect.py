@@ -25,7 +25,7 @@ from tests.compatibility.interface.client_calls import collect_client_calls
 ROOT: Final = Path(__file__).resolve().parents[3]
 RECORDED: Final = Path(__file__).with_name("recorded.json.gz")
 #: Swift's own daemons under other names.
-_OF_SWIFT: Final = ("sluice-object-reconstructor", "sluice-object-replicator")
+_OF_SWIFT: Final = ("sluice-object-reconstructor", "sluice-object-replicator", "sluice-objectd")
 #: Replaces a value in a text.
 _VALUE: Final = "{}"
 #: The least words of a sentence.
