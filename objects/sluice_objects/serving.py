@@ -19,7 +19,7 @@ from typing import Final, Generic, TypeVar
 
 from sluice_core.errors import SluiceError
 from sluice_objects.protocol.home import Home, NoMajority, Replaced, Unknown
-from sluice_objects.protocol.stamps import Stamp
+from sluice_objects.protocol.stamps import NOTHING, Stamp
 from sluice_objects.protocol.voters import Voter
 
 C = TypeVar("C")
@@ -119,12 +119,13 @@ class ServedObject(Generic[S, C, O]):
             if state is home.state or state is None:
                 home.confirm()
                 return outcomes
-            attempted = home.stamp.next_version()
             try:
                 home.commit(state)
             except (Unknown, Replaced) as error:
                 unknown = Unknown(f"{error}")
-                if self._happened(attempted, unknown):
+                if home.attempted == NOTHING:
+                    self._home = None
+                elif self._happened(home.attempted, unknown):
                     return outcomes
             else:
                 return outcomes

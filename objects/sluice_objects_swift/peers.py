@@ -8,6 +8,7 @@ a state still reaches the devices that are slow.  A device that does not answer 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 from urllib.parse import quote
@@ -19,7 +20,7 @@ from sluice_middleware.wsgi import sysmeta
 from sluice_objects.api import LARGEST_STATE
 from sluice_objects.protocol.acceptor import Refusal
 from sluice_objects.protocol.home import Sighting, Vote
-from sluice_objects.protocol.stamps import Stamp
+from sluice_objects.protocol.stamps import UNITS, Stamp
 from sluice_objects.protocol.voters import Voter, Voters
 from sluice_objects.state.codec import decode, encode
 from sluice_objects.state.records import DELETED, PLAIN, TYPED, ContentState, ObjectState
@@ -32,6 +33,8 @@ from sluice_objects_swift.rows import Rows
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
+#: Seconds, the default of Swift's object servers; a longer one is safe, too.
+RECLAIM_AGE: Final = 604_800
 #: Seconds until a device is left out.
 TIMEOUTS: Final = Timeouts(0.5, 4.0)
 _OVERRIDE: Final = "X-Object-Sysmeta-Container-Update-Override-"
@@ -80,7 +83,7 @@ class SwiftPeers:
         if reply is None or reply.headers.get("x-backend-timestamp") != stamp.internal:
             return None
         if reply.status == 404:
-            return ObjectState(DELETED, ContentState()), ()
+            return ObjectState(DELETED, ContentState(), version=stamp.version), ()
         if reply.status != 200:
             return None
         named = reply.headers.get(sysmeta.VOTERS.lower())
@@ -107,6 +110,15 @@ class SwiftPeers:
             return reply and _stored_vote(device, stamp, reply)
 
         return _each(ask, devices)
+
+    def least_stamp(self, state: ObjectState) -> Stamp:
+        """Versions of states are those of stamps at most, so that they go on after a deletion.
+
+        A tombstone is removed when it is older than ``reclaim_age``, and an older state of another device would come
+        back: voters refuse one that is older than half of that.
+        """
+        created = int((time.time() - RECLAIM_AGE / 4) * UNITS) if state.kind == DELETED else 0
+        return Stamp(created, 0, state.version)
 
     def wanted_voters(self) -> list[Voter]:
         """The voters that the present ring wants; empty while one of its devices does not answer.

@@ -102,6 +102,9 @@ class Peers(Protocol[S]):
     def confirm(self, devices: Sequence[str], stamp: Stamp) -> Iterable[Vote]:
         """Ask whether the home with ``stamp`` still has the object; answers are True or False."""
 
+    def least_stamp(self, state: S) -> Stamp:
+        """Creation time and version that the stamp of ``state`` must have at least; its ballot is ignored."""
+
 
 class Home(Generic[S]):
     """One object that this process serves; calls run one after the other.
@@ -114,6 +117,8 @@ class Home(Generic[S]):
     stamp: Stamp
     #: The stamp under which :meth:`take_over` found the state; None when it found none.
     adopted: Stamp | None = None
+    #: The stamp of the last commit, also of one whose outcome is not known; NOTHING when it ended before that.
+    attempted: Stamp = NOTHING
     voters: Voters = ()
 
     def __init__(self, peers: Peers[S], address: str, now: Callable[[], int]) -> None:
@@ -124,14 +129,17 @@ class Home(Generic[S]):
         self._rings: Sequence[Sequence[str]] = ()
         self._electorates: list[Voters] = []
 
-    def take_over(self, attempts: int = 8) -> None:
+    def take_over(self, attempts: int = 8, created: int = 0) -> None:
         """Become the home; :attr:`state` is the state of the object then, None when the object does not exist.
 
         :param attempts: after which other homes that do the same at the same time win
+        :param created: move the state to this creation time at least
         :raises NoMajority: when too few voters answer or can vote
         :raises Replaced: when others took the object over meanwhile, each time
         """
         refused = Replaced("")
+        if created:
+            self._raise_floor(Stamp(created, 0, 0))
         for _ in range(attempts):
             rings = self._peers.rings()
             sightings = {seen.voter: seen for seen in self._peers.look(_union(rings))}
@@ -155,8 +163,24 @@ class Home(Generic[S]):
         """
         if self.state is None and self._rings != self._peers.rings():
             raise Replaced("")  # another home may create the object by the new ring alone
+        self.attempted = NOTHING
+        least = self._peers.least_stamp(state)
+        if self.stamp.created < least.created:
+            self._move(least.created)
         electorates = self._electorates if self.state is None else [voters or self.voters]
-        self._store(self.stamp.next_version(), electorates, state)
+        stamp = self.stamp.next_version()
+        self.attempted = stamp._replace(version=max(stamp.version, least.version))
+        self._store(self.attempted, electorates, state)
+
+    def _move(self, created: int) -> None:
+        """Take the object over at a later creation time; the commit follows at once.
+
+        :raises Replaced: when another home stored a state meanwhile
+        """
+        known = self.stamp if self.state is not None else None
+        self.take_over(created=created)
+        if self.adopted != known:
+            raise Replaced("")
 
     def follow_ring(self, wanted: Sequence[Voter]) -> bool:
         """Commit the next change of the voters on the way to ``wanted``; False when there is none.

@@ -10,6 +10,7 @@ from tests.support.objects.disks import Disks
 from tests.support.objects.simulation import Disk
 
 from sluice_objects.protocol.home import Home, NoMajority, Unknown
+from sluice_objects.protocol.stamps import Stamp
 from sluice_objects.protocol.voters import Voter
 from sluice_objects.serving import ServedObject
 
@@ -93,3 +94,13 @@ def test_the_voters_follow_the_ring_by_one_device_at_a_time(disks, served):
     assert served.follow_ring(wanted)
     assert [voter.device for voter in disks.disks["d"].voters] == ["b", "c", "d"]
     assert not served.follow_ring(wanted)
+
+
+def test_a_state_that_needs_a_later_creation_time_gets_it(disks, served):
+    served.call("first")
+    later = 170_000_000_900_000
+    disks.least_stamp = lambda state: Stamp(later, 0, 40)
+    served.call("second")
+    stored = disks.disks["a"].stamp
+    assert (stored.created, stored.version) == (later, 40)
+    assert disks.disks["a"].state == ("first", "second")

@@ -6,6 +6,7 @@ from tests.support.objects.simulation import Disk
 
 from sluice_objects.protocol.acceptor import Acceptor
 from sluice_objects.protocol.home import Sighting, Vote
+from sluice_objects.protocol.stamps import NOTHING
 from sluice_objects.protocol.voters import Voter
 
 
@@ -49,6 +50,9 @@ class Disks:
 
     def confirm(self, devices, stamp):
         return self.votes(devices, lambda disk: Acceptor(disk).confirms(stamp))
+
+    def least_stamp(self, state):
+        return NOTHING
 
     def reached(self, devices):
         return [self.disks[name] for name in devices if name not in self.down]

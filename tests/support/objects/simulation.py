@@ -78,6 +78,7 @@ class World:
     :param served: the object at its home, instead of the right one
     :param moves: probability that a step of the nemesis moves the ring
     :param wear: probability that it wipes a disk or quarantines a file
+    :param old: probability that a state needs a later creation time
     """
 
     def __init__(
@@ -90,6 +91,7 @@ class World:
         replicas: int = 3,
         moves: float = 0.015,
         wear: float = 0.005,
+        old: float = 0.03,
     ) -> None:
         self.random = random.Random(seed)
         self.disks = {f"d{number}": Disk(f"d{number}", f"i{number}") for number in range(devices)}
@@ -101,7 +103,7 @@ class World:
         self.rings: list[list[str]] = [list(self.ring)]
         self.down: set[str] = set()
         self.told: State = ()
-        self.moves, self.wear = moves, wear
+        self.moves, self.wear, self.old = moves, wear, old
         self.steps = self.next_move = 0
         self.counts = dict.fromkeys(("commits", "reads", "moves", "wipes", "quarantines", "voters", "homes"), 0)
         self._clock = 170_000_000_000_000
@@ -285,6 +287,11 @@ class Network:
 
     def confirm(self, devices: Sequence[str], stamp: Stamp) -> Iterable[Vote]:
         return self._votes(devices, lambda disk: self._acceptor(disk).confirms(stamp))
+
+    def least_stamp(self, state: State) -> Stamp:
+        """Some states need a later creation time, and versions are not less than the length of the state."""
+        created = self._world.now() if self._world.random.random() < self._world.old else 0
+        return Stamp(created, 0, len(state))
 
     def _acceptor(self, disk: Disk) -> Acceptor:
         return self._world.acceptor(disk)

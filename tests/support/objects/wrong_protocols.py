@@ -72,11 +72,11 @@ class VotersAtOnce(Home[State]):
 class CreatedByPut(Home[State]):
     """Creates an object without promises, as a PUT to a majority does."""
 
-    def take_over(self, attempts: int = 8) -> None:
+    def take_over(self, attempts: int = 8, created: int = 0) -> None:
         self._rings = self._peers.rings()
         sightings = {seen.voter: seen for seen in self._peers.look(self._rings[0])}
         if any(seen.stored for seen in sightings.values()):
-            super().take_over(attempts)
+            super().take_over(attempts, created)
             return
         self._electorates = self._choose_electorates(sightings, self._rings)
         self.state, self.voters = None, self._electorates[0]
@@ -142,6 +142,14 @@ class IgnoresOthers(ServedObject[State, str, State]):
         with suppress(Unknown):
             return super()._happened(attempted, unknown)
         return False
+
+
+class KeepsAttempt(Home[State]):
+    """Takes the commit before for one that failed while the object was moved to a later creation time."""
+
+    def _move(self, created: int) -> None:
+        self.attempted = self.stamp
+        super()._move(created)
 
 
 class PromiseInObject(World):

@@ -36,7 +36,7 @@ def test_what_clients_are_told_is_one_sequence(run):
     assert all(total.values()), total
 
 
-@pytest.mark.parametrize(("acceptor", "seed"), [(wrong.NoPromise, 1), (wrong.NoHighest, 98), (wrong.EqualBallots, 97)])
+@pytest.mark.parametrize(("acceptor", "seed"), [(wrong.NoPromise, 1), (wrong.NoHighest, 26), (wrong.EqualBallots, 117)])
 def test_a_wrong_voter_is_found(run, monkeypatch, acceptor, seed):
     monkeypatch.setattr(votes, "Acceptor", acceptor)
     monkeypatch.setattr(commit, "Acceptor", acceptor)
