@@ -45,12 +45,18 @@ OFFSETS: Final[Mapping[str, int]] = {
     "konnector": 20,
     "konnector2": 21,
     "horizon": 22,
+    "objectd1": 23,
+    "objectd2": 24,
+    "objectd3": 25,
 }
 
 #: Devices of the account and container servers: three replicas on one server each.
 DATABASE_DEVICES: Final = ("db1", "db2", "db3")
 #: Object server → its one device.
 OBJECT_DEVICES: Final[Mapping[str, str]] = {"object1": "disk1", "object2": "disk2", "object3": "disk3"}
+
+#: Daemon with the homes of objects → the object server beside it.
+OBJECT_HOMES: Final[Mapping[str, str]] = {"objectd1": "object1", "objectd2": "object2", "objectd3": "object3"}
 
 #: Agents of object servers that are separate nodes.
 STORAGE_AGENTS: Final = tuple(f"agent-{server}" for server in OBJECT_DEVICES)

@@ -19,6 +19,7 @@ CACHE: Final = "cache"  # a folder of cached objects on each proxy node, configu
 S3SELECT: Final = "s3select"  # ``egg:openstack-sluice#s3select`` left of s3api, if that is there
 USAGE: Final = "usage"  # agents measure stored bytes of their devices
 MOTIFS: Final = "motifs"  # proxies call the motif daemon of their node
+HOMES: Final = "homes"  # ``egg:openstack-sluice#objects`` in the proxies; not among the default parts
 ALL_PARTS: Final = frozenset({PROXY, READS, STORAGE, OBJECT, DISKFILE, KEYS, CACHE, S3SELECT, USAGE, MOTIFS})
 
 #: Authentication: Swift's tempauth and a static token for the API, or Keystone for both.
@@ -67,7 +68,7 @@ class Setup:
     motif_options: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        unknown = sorted(self.parts - ALL_PARTS)
+        unknown = sorted(self.parts - ALL_PARTS - {HOMES})
         if unknown:
             raise LaunchError(f"no part `{unknown[0]}`, expected some of {', '.join(sorted(ALL_PARTS))}")
         if self.auth not in (TEMPAUTH, KEYSTONE):

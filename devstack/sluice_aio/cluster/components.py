@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from sluice_aio.base.backing_servers import MemcachedServer, RabbitServer, RedisServer
-from sluice_aio.base.layout import OBJECT_DEVICES, STORAGE_AGENTS, Layout
+from sluice_aio.base.layout import OBJECT_DEVICES, OBJECT_HOMES, STORAGE_AGENTS, Layout
 from sluice_aio.base.ports import HOST, probe
 from sluice_aio.base.server import Server
 from sluice_aio.cinder import backends, konnector
@@ -36,7 +36,7 @@ WAVES: Final = (
     ("keystone", "barbican", "redis", "rabbit", "memcached", "rsync", "account", "container", *OBJECT_DEVICES),
     ("agent", "agent2", *STORAGE_AGENTS, "actors", "api", "api2", "sandbox", "cinder", *KONNECTORS),
     PROXIES,
-    (*DAEMON_SERVICES, *REWRITERS, *MOTIF_DAEMONS, "horizon", "collectd"),
+    (*OBJECT_HOMES, *DAEMON_SERVICES, *REWRITERS, *MOTIF_DAEMONS, "horizon", "collectd"),
 )
 ALL: Final = tuple(name for wave in WAVES for name in wave)
 #: The services of ``up``: one node of each kind with Sluice.
@@ -148,6 +148,13 @@ def _daemon(layout: Layout, name: str) -> Server:
     return Program(name, 0, layout.logs, command, lambda: True)
 
 
+def _objectd(layout: Layout, name: str) -> Server:
+    port = layout.ports[name]
+    command = swift_command(layout, "sluice-objectd", str(layout.swift_dir / f"{name}.conf"), "-v")
+    # it serves objects alone: any other path is refused
+    return Program(name, port, layout.logs, command, lambda: _status(port, _VERSIONS) == b"400")
+
+
 def _rewriter(layout: Layout, name: str) -> Server:
     command = swift_command(layout, "sluice-rewriter", "--config", str(layout.configs / f"{name}.conf"))
     return Program(name, 0, layout.logs, command, lambda: True)
@@ -256,6 +263,8 @@ def _server(layout: Layout, name: str) -> Server:
         return Program("collectd", 0, layout.logs, command, lambda: True)
     if name in DAEMON_SERVICES:
         return _daemon(layout, name)
+    if name in OBJECT_HOMES:
+        return _objectd(layout, name)
     if name in REWRITERS:
         return _rewriter(layout, name)
     if name in MOTIF_DAEMONS:

@@ -65,8 +65,9 @@ def pipeline(setup: Setup, plain: bool, encrypted: bool = False) -> list[str]:
     left = [*_LEFT.split(), *before, *s3, *behind, *_BEHIND_AUTH.split()]
     reads = ["sluice-reads"] if cluster_setup.READS in parts else []
     sluice = ["sluice"] if cluster_setup.PROXY in parts else []
+    objects = ["sluice-objects"] if cluster_setup.HOMES in parts else []
     encryption = ["keymaster", "encryption"] if encrypted else []
-    return [*left, *reads, *_MIDDLE.split(), *sluice, *encryption, "proxy-logging", "proxy-server"]
+    return [*left, *reads, *_MIDDLE.split(), *sluice, *objects, *encryption, "proxy-logging", "proxy-server"]
 
 
 def proxy_conf(
@@ -128,6 +129,8 @@ def proxy_filter(layout: Layout, setup: Setup, name: str) -> Options:
     """The section of the proxy filter ``name``."""
     if name == "sluice-s3select":
         return {"use": "egg:openstack-sluice#s3select"}
+    if name == "sluice-objects":
+        return {"use": "egg:openstack-sluice#objects", "swift_dir": str(layout.swift_dir)}
     if name in _OURS:
         return {
             "use": f"egg:openstack-sluice#{_OURS[name]}",

@@ -7,7 +7,7 @@ from typing import Final
 
 from sluice_aio.base import setup as cluster_setup
 from sluice_aio.base.files import Options, section
-from sluice_aio.base.layout import OBJECT_DEVICES, Layout, code_host_options
+from sluice_aio.base.layout import OBJECT_DEVICES, OBJECT_HOMES, Layout, code_host_options
 from sluice_aio.base.ports import HOST
 from sluice_aio.base.setup import Setup
 from sluice_aio.conf.common import default
@@ -59,6 +59,17 @@ def storage_conf(layout: Layout, server: str, setup: Setup | None = None) -> str
     return "\n".join(sections)
 
 
+def home_conf(layout: Layout, name: str) -> str:
+    """The configuration of ``objectd1`` …: the homes of objects beside an object server."""
+    app = {"use": "egg:openstack-sluice#object_home", "state_dir": str(layout.data / name)}
+    sections = [
+        section("DEFAULT", default(layout, layout.ports[name], 0)),
+        section("pipeline:main", {"pipeline": "object-home"}),
+        section("app:object-home", {**app, "address": f"{HOST}:{layout.ports[name]}"}),
+    ]
+    return "\n".join(sections)
+
+
 def kind_of(server: str) -> str:
     """``object`` of ``object1``."""
     return server.rstrip("0123456789")
@@ -94,6 +105,9 @@ def _default(layout: Layout, server: str, setup: Setup) -> Options:
             options["sluice_agent_socket"] = str(node.agent_socket)
             options["sluice_snapshot_dir"] = str(node.snapshots)
             options |= code_host_options(layout, "sluice_")
+        if cluster_setup.HOMES in setup.parts:
+            daemon = next(name for name, beside in OBJECT_HOMES.items() if beside == server)
+            options["sluice_objectd"] = f"{HOST}:{layout.ports[daemon]}"
         if cluster_setup.KEYS in setup.parts:
             options["sluice_key_file"] = str(layout.key_file)
         options |= setup.storage_options

@@ -12,12 +12,12 @@ from typing import Final
 from swift.common.ring import RingBuilder
 
 from sluice_aio.base.files import Options, section
-from sluice_aio.base.layout import DATABASE_DEVICES, OBJECT_DEVICES, Layout
+from sluice_aio.base.layout import DATABASE_DEVICES, OBJECT_DEVICES, OBJECT_HOMES, Layout
 from sluice_aio.base.ports import HOST
-from sluice_aio.base.setup import EC21, POLICIES, Setup
+from sluice_aio.base.setup import EC21, HOMES, POLICIES, Setup
 from sluice_aio.conf.common import USERS
 from sluice_aio.conf.proxy import proxy_conf
-from sluice_aio.conf.storage import client_conf, rsync_conf, storage_conf
+from sluice_aio.conf.storage import client_conf, home_conf, rsync_conf, storage_conf
 
 __all__ = ["PROXIES", "USERS", "build_rings", "object_rings", "proxy_conf", "storage_conf", "write_swift"]
 
@@ -76,6 +76,8 @@ def write_swift(layout: Layout, setup: Setup | None = None) -> None:
     texts |= {f"{name}.conf": _proxy(layout, name, setup) for name in PROXIES}
     texts |= {f"{name}.conf": storage_conf(layout, name, setup) for name in ("account", "container", *OBJECT_DEVICES)}
     texts |= {f"{name}.conf": client_conf(layout, name, setup) for name in _CLIENTS}
+    if HOMES in setup.parts:
+        texts |= {f"{name}.conf": home_conf(layout, name) for name in OBJECT_HOMES}
     for file, text in texts.items():
         (layout.swift_dir / file).write_text(text, encoding="utf-8")
     folders = [layout.devices / "databases" / device for device in DATABASE_DEVICES]
