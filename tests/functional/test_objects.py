@@ -11,9 +11,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from swift.common import utils
 from swift.common.bufferedhttp import http_connect
 from swift.common.ring import Ring
-from swift.common.utils import Timestamp
 
 from sluice_aio.base.layout import OBJECT_HOMES, Layout
 from sluice_aio.base.setup import DISKFILE, HOMES, OBJECT, Setup
@@ -30,11 +30,18 @@ CLIENTS = 8
 @pytest.fixture(scope="module")
 def cluster():
     setup = Setup(parts=frozenset({OBJECT, DISKFILE, HOMES}))
-    with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
-        with Cluster(Layout.free(Path(folder)), SERVICES, setup=setup) as running:
-            login(running).request("PUT", CONTAINER)
-            mark(running.layout, "AUTH_test", CONTAINER)
-            yield running
+    with (
+        tempfile.TemporaryDirectory(prefix="sluice-") as folder,
+        Cluster(Layout.free(Path(folder)), SERVICES, setup=setup) as running,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        # the rings are read here, too: with the hash suffix of this cluster
+        patch.setattr(utils, "SWIFT_CONF_FILE", str(running.layout.swift_dir / "swift.conf"))
+        for part in ("HASH_PATH_PREFIX", "HASH_PATH_SUFFIX"):
+            patch.setattr(utils, part, b"")
+        login(running).request("PUT", CONTAINER)
+        mark(running.layout, "AUTH_test", CONTAINER)
+        yield running
 
 
 def login(cluster):
@@ -44,7 +51,7 @@ def login(cluster):
 def mark(layout, account, container):
     """Give the container homes."""
     partition, nodes = Ring(str(layout.swift_dir), ring_name="container").get_nodes(account, container)
-    headers = {"X-Timestamp": Timestamp.now().internal, "X-Container-Sysmeta-Sluice-Objects": "counter,map"}
+    headers = {"X-Timestamp": utils.Timestamp.now().internal, "X-Container-Sysmeta-Sluice-Objects": "counter,map"}
     for node in nodes:
         place = (node["ip"], node["port"], node["device"], partition)
         answer = http_connect(*place, "POST", f"/{account}/{container}", headers=headers).getresponse()
@@ -117,7 +124,7 @@ def test_appends_are_all_there_in_one_order(cluster, swift):
 
 def test_a_counter_counts_each_call_once_while_its_home_is_killed(cluster, swift, eventually):
     assert swift.request("PUT", f"{CONTAINER}/count", x_object_sluice_type="counter").status == 201
-    homes = [name for name in OBJECT_HOMES]
+    homes = list(OBJECT_HOMES)
 
     def add(client):
         own, outcomes = login(cluster), []
@@ -162,7 +169,7 @@ def test_a_write_past_the_home_is_refused(cluster, swift):
     swift.request("PUT", name, b"state")
     ring = Ring(str(cluster.layout.swift_dir), ring_name="object")
     partition, nodes = ring.get_nodes("AUTH_test", CONTAINER, "guarded")
-    headers = {"X-Timestamp": Timestamp.now().internal, "Content-Type": "text/plain", "Content-Length": "0"}
+    headers = {"X-Timestamp": utils.Timestamp.now().internal, "Content-Type": "text/plain", "Content-Length": "0"}
     for method in ("PUT", "POST", "DELETE"):
         for node in nodes:
             place = (node["ip"], node["port"], node["device"], partition)
