@@ -84,7 +84,10 @@ class ObjectsFilter:
             return proxy_api.HTTPServiceUnavailable(request=request, body=f"{error}\n", headers={"Retry-After": "1"})
         headers = {name.title(): value for name, value in reply.headers.items() if name not in _HOP}
         status = f"{reply.status} {reply.reason}"
-        return proxy_api.Response(request=request, status=status, headers=headers, body=reply.body)
+        response = proxy_api.Response(request=request, status=status, headers=headers, body=reply.body)
+        if request.method == "HEAD":
+            response.content_length = int(reply.headers.get("content-length", 0))
+        return response
 
     def _ask(self, request: Any, place: Place, body: bytes) -> Reply:
         """The answer of the object's home.
