@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any, Final
 
 from sluice_core.errors import DecodeError, PeerError
 from sluice_middleware.log import Logger
-from sluice_middleware.swift import internal_api as swift
-from sluice_middleware.swift import object_votes
+from sluice_middleware.swift import green, object_votes
 from sluice_objects.protocol.stamps import NOTHING
 from sluice_objects_swift.http import Timeouts, send
 from sluice_objects_swift.place import Place
@@ -38,8 +38,8 @@ class HomeFinder:
         if known is not None and known not in refused:
             self._known.move_to_end(place)
             return known
-        answers = self._look(place)
-        answers.sort(key=lambda answer: answer.promised or NOTHING, reverse=True)
+        # by promise, and those without one in the order of the ring, so that all proxies ask the same daemon
+        answers = sorted(self._look(place), key=lambda answer: answer.promised or NOTHING, reverse=True)
         candidates = [answer.home for answer in answers if answer.promised] + [answer.daemon for answer in answers]
         return next((address for address in candidates if address and address not in refused), None)
 
@@ -52,13 +52,12 @@ class HomeFinder:
             self._known.popitem(last=False)
 
     def _look(self, place: Place) -> list[object_votes.VoteAnswer]:
+        """The answers of the devices, in the order of the ring."""
         partition, nodes = self._ring(place.policy).get_nodes(*place[1:])
-        pile = swift.GreenAsyncPile(len(nodes))
-        for node in nodes:
-            pile.spawn(self._ask, node, int(partition), place)
-        return [answer for answer in pile if answer is not None]
+        ask = partial(self._ask, place, int(partition))
+        return [answer for answer in green.map_concurrently(ask, nodes, len(nodes)) if answer is not None]
 
-    def _ask(self, node: Any, partition: int, place: Place) -> object_votes.VoteAnswer | None:
+    def _ask(self, place: Place, partition: int, node: Any) -> object_votes.VoteAnswer | None:
         request = object_votes.VoteRequest(object_votes.LOOK, node["device"], partition, *place)
         body = object_votes.encode_requests([request])
         address = f"{node['ip']}:{node['port']}"
