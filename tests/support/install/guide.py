@@ -3,7 +3,8 @@
 A step is a fenced block whose first line names its host:
 
 * `sh host=controller`: commands of a root's shell.  With `repeat` behind it, they are repeated until their
-  output is the expected one: what they show takes a moment.
+  output is the expected one: what they show takes a moment.  With `together`, the hosts of a role run them at the same
+  time; otherwise one after the other.
 * `ini host=proxy edit=/etc/swift/proxy-server.conf`: options that are set in an existing file.
 * `text output`: the output of the commands before it; `...` stands for anything.
 
@@ -20,7 +21,9 @@ import re
 import textwrap
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -29,7 +32,7 @@ from tests.support.hosts.scratch_root import ScratchRoot
 GUIDE: Final = Path(__file__).resolve().parents[3] / "docs" / "install"
 #: What other hosts do is announced to nobody here, so a step is repeated: for how many seconds, after which pause.
 _PATIENCE: Final = 90.0
-_PAUSE: Final = 1.0
+_PAUSE: Final = 0.5
 _FENCE: Final = re.compile(
     r"^(?P<mark> *<!-- no-run: [^\n]+ -->\n)?(?P<indent> *)```(?P<info>[^\n]*)\n(?P<text>.*?)^(?P=indent)```$",
     re.MULTILINE | re.DOTALL,
@@ -45,6 +48,7 @@ class Step:
     :param file: the file whose options `text` sets; empty: `text` are commands
     :param output: their output; None: anything
     :param is_repeated: whether they are repeated until they print that
+    :param is_together: whether several hosts run them at the same time
     """
 
     place: str
@@ -53,6 +57,7 @@ class Step:
     file: str = ""
     output: str | None = None
     is_repeated: bool = False
+    is_together: bool = False
 
 
 def read_page(path: Path) -> list[Step]:
@@ -74,7 +79,8 @@ def read_page(path: Path) -> list[Step]:
                 raise ValueError(f"{place}: an output without commands, expected a block with host=… directly above it")
             steps[-1], prints = replace(steps[-1], output=content), False
         elif "host" in options:
-            steps.append(Step(place, options["host"], content, options.get("edit", ""), None, "repeat" in options))
+            edited, repeats, together = options.get("edit", ""), "repeat" in options, "together" in options
+            steps.append(Step(place, options["host"], content, edited, None, repeats, together))
             prints = not steps[-1].file
         elif language in ("sh", "console", "ini"):
             if not match["mark"]:
@@ -109,10 +115,15 @@ class Guide:
         :raises AssertionError: when a command fails, or prints something else
         """
         for step in read_page(GUIDE / f"{page}.md"):
-            for name in {**self.roles, **roles}.get(step.host, (step.host,)):
-                began = time.monotonic()
-                self._do(step, self._hosts[name])
-                self.done.append((f"{step.place} on {name}", time.monotonic() - began))
+            names = {**self.roles, **roles}.get(step.host, (step.host,))
+            with ThreadPoolExecutor(len(names) if step.is_together else 1) as pool:
+                for done in pool.map(partial(self._follow_step, step), names):
+                    self.done.append(done)
+
+    def _follow_step(self, step: Step, name: str) -> tuple[str, float]:
+        began = time.monotonic()
+        self._do(step, self._hosts[name])
+        return f"{step.place} on {name}", time.monotonic() - began
 
     def _do(self, step: Step, host: ScratchRoot) -> None:
         text = self._written(step.text)

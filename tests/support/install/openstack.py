@@ -108,6 +108,8 @@ class OpenStack:
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
+        #: A wheel of Sluice to which the cluster is upgraded.
+        self.newer_wheel: Path | None = None
         self.admin_password = secrets.token_hex(10)
         self._swift_password = secrets.token_hex(10)
         self._hash = secrets.token_hex(10)
