@@ -77,11 +77,6 @@ class ServedObject(Generic[S, C, O]):
         assert waiting.outcome is not None
         return waiting.outcome
 
-    def leave(self) -> None:
-        """Forget the state; the next call takes the object over again."""
-        with self._lock:
-            self._home = None
-
     def follow_ring(self, wanted: Sequence[Voter]) -> bool:
         """Change one voter on the way to ``wanted``; False when there is nothing to change.
 

@@ -24,6 +24,7 @@ from sluice_middleware.swift import internal_api as swift
 from sluice_middleware.swift import proxy_api
 from sluice_middleware.wsgi.response import App, Env
 from sluice_objects.api import LARGEST_STATE
+from sluice_objects.writes import etag_of
 from sluice_objects_swift.home_app import CALLER, HOME
 from sluice_objects_swift.home_finder import HomeFinder
 from sluice_objects_swift.http import NotAnswered, NotSent, Reply, Timeouts, send
@@ -40,6 +41,8 @@ _ATTEMPTS: Final = 4
 _TIMEOUTS: Final = Timeouts(0.5, 15.0)
 _MOVED: Final = 307
 _HOP: Final = frozenset(("connection", "transfer-encoding", "date", "content-length"))
+#: What the home need not know of a client.
+_SECRETS: Final = frozenset(("x-auth-token", "x-storage-token", "x-service-token", "authorization", "cookie"))
 
 
 class ObjectsFilter:
@@ -78,6 +81,11 @@ class ObjectsFilter:
             text = f"an object of {length} bytes, expected at most {LARGEST_STATE} in a container with homes\n"
             return proxy_api.HTTPRequestEntityTooLarge(request=request, body=text)
         body = request.environ["wsgi.input"].read(LARGEST_STATE + 1)
+        if length is not None and len(body) < length:  # the client has gone
+            return proxy_api.Response(request=request, status=499)
+        etag = proxy_api.normalize_etag(request.headers.get("Etag")) if request.method == "PUT" else None
+        if etag and etag != etag_of(body):
+            return proxy_api.HTTPUnprocessableEntity(request=request)
         try:
             reply = self._ask(request, place, body)
         except PeerError as error:
@@ -116,7 +124,7 @@ class ObjectsFilter:
         raise PeerError("no storage node serves the object")
 
     def _send(self, address: str, request: Any, place: Place, body: bytes) -> Reply:
-        headers = {name: value for name, value in request.headers.items() if name.lower() not in _HOP}
+        headers = {name: value for name, value in request.headers.items() if name.lower() not in _HOP | _SECRETS}
         headers[CALLER] = _caller(request.environ)
         path, query = quote(f"/{place.policy}/{place.path}"), request.environ.get("QUERY_STRING", "")
         return send(address, request.method, path, headers, body, _TIMEOUTS, query)

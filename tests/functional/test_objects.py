@@ -5,6 +5,7 @@ No policy gives a container homes yet, so that the fixture writes the mark into 
 
 import json
 import signal
+import socket
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -198,6 +199,20 @@ def test_the_listing_has_size_and_etag_of_the_byte_stream(swift, eventually):
     assert (row["bytes"], f'"{row["hash"]}"') == (10, answer.headers["etag"])
     swift.request("DELETE", f"{CONTAINER}/listed")
     assert eventually(lambda: all(one["name"] != "listed" for one in swift.listing(CONTAINER)), 30)
+
+
+def test_a_body_that_is_not_what_the_client_announced_is_not_stored(cluster, swift):
+    name = f"{CONTAINER}/whole"
+    swift.request("PUT", name, b"whole")
+    assert swift.request("PUT", name, b"damaged", etag="0" * 32).status == 422
+    host, _, port = swift.address.partition(":")
+    lines = (f"PUT {swift.account}/{name} HTTP/1.1", "Host: x", f"X-Auth-Token: {swift.token}", "Content-Length: 100")
+    head = "\r\n".join(lines) + "\r\n\r\npart"
+    with socket.create_connection((host, int(port))) as client:
+        client.sendall(head.encode())
+        client.shutdown(socket.SHUT_WR)
+        assert b" 499 " in client.recv(1000).partition(b"\r\n")[0]
+    assert swift.request("GET", name).body == b"whole"
 
 
 def test_clients_without_the_right_to_write_do_not_reach_the_home(cluster, swift):
